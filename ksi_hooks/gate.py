@@ -1,0 +1,39 @@
+"""Decide in microseconds whether a task may concern ksi at all. Imports os, nothing else.
+
+The sh gate in front has asked the same questions; here they are asked again, because only Python knows the
+user for sure.
+"""
+
+import os
+
+NO = "no"
+YES = "yes"
+REQUESTED = "requested"  # KSI=1: yes, where the site allows it
+ASK = "ask"
+
+MARKER_DIR = "jobs"
+ANSWER_DIR = "answers"
+
+
+def decide(environ: dict[str, str], state_dir: str, user_dir: str) -> str:
+    """Return NO, YES, REQUESTED or ASK (Slurm has to be asked) for the task with this environment."""
+    wish = environ.get("KSI", "")
+    job_id = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or ""
+    if wish == "0" or not job_id[:1].isdecimal():
+        return NO
+    fallback = REQUESTED if wish == "1" else NO
+    markers = os.path.join(state_dir, MARKER_DIR)
+    if os.path.isdir(markers):
+        return YES if os.path.isfile(os.path.join(markers, job_id)) else fallback
+    answer = os.path.join(user_dir, ANSWER_DIR, answer_name(environ))
+    if os.path.exists(answer + ".yes"):
+        return YES
+    if wish == "1" or os.path.exists(answer + ".no"):
+        return fallback
+    return ASK
+
+
+def answer_name(environ: dict[str, str]) -> str:
+    """Return the name of a cached answer: the job and the start of this run, since the id repeats after a requeue."""
+    job_id = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or ""
+    return f"{job_id}-{environ.get('SLURM_JOB_START_TIME', '')}".replace("/", "_")

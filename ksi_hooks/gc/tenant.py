@@ -1,0 +1,87 @@
+"""The part of ksi-gc that runs as the owner of clusters: lists his store, deletes what he is told to.
+
+Root starts this file as the tenant with: settings file, `list` or `delete`, node, cluster names; the answer is JSON.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from ksi_hooks import config, proc
+from ksi_hooks.config import NODE_PORTS, Settings
+from ksi_hooks.errors import KsiError
+from ksi_hooks.lifecycle import delete as deletion
+from ksi_hooks.lifecycle.context import Context
+from ksi_hooks.proc import Process
+from ksi_hooks.registry import record as records
+from ksi_hooks.registry.record import Record, State
+from ksi_hooks.run import Deadline
+from ksi_hooks.tools import podman
+
+LIST_SECONDS = 30.0
+
+
+def clusters(settings: Settings, node: str) -> list[tuple[str, float]]:
+    """Return names and creation times (epoch seconds) of the kind clusters in this user's store."""
+    tools = Context.make(settings, node, os.environ).tools()
+    return [(c.cluster, c.created) for c in podman.containers(tools, timeout=LIST_SECONDS)]
+
+
+def delete(settings: Settings, node: str, names: list[str]) -> dict[str, list[str]]:
+    """Delete own clusters by name, recorded or not; returns what is left of each."""
+    context = Context.make(settings, node, os.environ)
+    deadline = Deadline(settings.gc_tenant_timeout)
+    outcome: dict[str, list[str]] = {}
+    for name in names:
+        if not records.CLUSTER_NAME.fullmatch(name):
+            outcome[name] = ["not a cluster of ksi"]
+            continue
+        record = _own_record(context, name)
+        outcome[name] = ["no time left"] if deadline.passed else deletion.delete(context, record, deadline)
+        job_id = records.job_of(name)
+        if job_id is not None and not outcome[name] and not context.user_dir.holders(job_id):
+            context.user_dir.forget_job(job_id)
+    return outcome
+
+
+def _own_record(context: Context, name: str) -> Record:
+    """Return the user's own record, or one made up for a cluster that only Podman knows."""
+    try:
+        record = context.registry.read(context.node, name)
+    except KsiError:
+        record = None
+    if record and record.uid == context.uid:
+        return record
+    return Record(
+        cluster=name,
+        node=context.node,
+        boot_id=proc.boot_id(),
+        job_id=records.job_of(name),
+        restart=0,
+        port=NODE_PORTS[0],
+        run_dir=context.user_dir.cluster_dir(name),
+        creator=Process(0, 0),
+        held_by_creator=False,
+        state=State.DELETING,
+        created=0,
+        changed=0,
+        uid=context.uid,
+    )
+
+
+def main(argv: list[str]) -> int:
+    """Answer root in JSON; an error is one sentence on stderr and status 1."""
+    config_file, action, node, *names = argv[1:]
+    try:
+        settings = config.load(Path(config_file))
+        answer = clusters(settings, node) if action == "list" else delete(settings, node, names)
+    except KsiError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(json.dumps(answer))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,1 @@
+"""The programs that Slurm starts, and the boundary where their exceptions stop."""

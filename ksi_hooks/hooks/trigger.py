@@ -1,0 +1,100 @@
+"""Asking Slurm once per job and node whether the job wants a cluster, and remembering the answer."""
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ksi_hooks import config, files, gate
+from ksi_hooks.config import Settings
+from ksi_hooks.errors import ConfigError, KsiError
+from ksi_hooks.run import Tools, base_environment
+from ksi_hooks.slurm import job as jobs
+from ksi_hooks.slurm import query
+from ksi_hooks.slurm.query import Answer
+
+UNKNOWN_SECONDS = 60.0  # how long a controller that did not answer is left alone
+KEEP_SECONDS = 7 * 86400.0
+POLL_SECONDS = 0.02
+
+
+def settings_or_defaults(config_file: Path) -> Settings:
+    """Return the site's settings; where they are broken, the defaults, so that a k8s job is told and others are not."""
+    try:
+        return config.load(config_file)
+    except ConfigError:
+        return Settings(registry_dir=Path("/nonexistent"))
+
+
+def wants_cluster(settings: Settings, environ: Mapping[str, str], user_dir: Path) -> bool:
+    """Return Slurm's answer for the job of this task, asked by the first task only; unknown means no.
+
+    The files are written by the user for himself: whoever forges one deceives only his own job.
+    """
+    try:
+        answers = files.private_dir(user_dir) / gate.ANSWER_DIR
+        answers.mkdir(mode=0o700, exist_ok=True)
+    except (KsiError, OSError):
+        return _ask(settings, environ) is Answer.YES
+    name = answers / gate.answer_name(dict(environ))
+    if _is_recent(answers / "unknown", UNKNOWN_SECONDS):
+        return False
+    asking = name.with_name(name.name + ".asking")
+    try:
+        files.create(asking, b"", mode=0o600)
+    except FileExistsError:
+        return _wait_for_answer(name, asking, settings.query_timeout + 2)
+    try:
+        answer = _ask(settings, environ)
+        _remember(answers, name, answer)
+    finally:
+        asking.unlink(missing_ok=True)
+    return answer is Answer.YES
+
+
+def _ask(settings: Settings, environ: Mapping[str, str]) -> Answer:
+    number = jobs.job_id(environ)
+    if number is None:
+        return Answer.NO
+    tools = Tools(settings.tools_path, base_environment(settings.tools_path, os.getuid(), environ))
+    answer = query.asks_for_cluster(
+        tools,
+        job_id=number,
+        node=jobs.node_name(environ),
+        feature=settings.feature,
+        timeout=settings.query_timeout,
+    )
+    partition = environ.get("SLURM_JOB_PARTITION", "")
+    if answer is Answer.YES and settings.partitions and partition not in settings.partitions:
+        return Answer.NO
+    return answer
+
+
+def _remember(answers: Path, name: Path, answer: Answer) -> None:
+    if answer is Answer.UNKNOWN:
+        (answers / "unknown").touch(mode=0o600)
+        return
+    files.replace(name.with_name(f"{name.name}.{answer.value}"), b"", mode=0o600)
+    for old in answers.iterdir():
+        if not _is_recent(old, KEEP_SECONDS):
+            old.unlink(missing_ok=True)
+
+
+def _wait_for_answer(name: Path, asking: Path, timeout: float) -> bool:
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if name.with_name(name.name + ".yes").exists():
+            return True
+        if not asking.exists():
+            return name.with_name(name.name + ".yes").exists()
+        time.sleep(POLL_SECONDS)
+    if not _is_recent(asking, timeout):  # whoever asked was killed meanwhile
+        asking.unlink(missing_ok=True)
+    return False
+
+
+def _is_recent(path: Path, seconds: float) -> bool:
+    with contextlib.suppress(OSError):
+        return path.lstat().st_mtime > time.time() - seconds
+    return False

@@ -1,0 +1,1 @@
+"""The life of a job's cluster: claim, create, attach, release, delete."""

@@ -1,0 +1,229 @@
+"""Making a cluster for a claim: kind, readiness, the admin account and its token; nothing half made stays."""
+
+import dataclasses
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from ksi_hooks import files
+from ksi_hooks.errors import CommandFailed, KsiError
+from ksi_hooks.lifecycle import causes, claim, delete
+from ksi_hooks.lifecycle.context import Context
+from ksi_hooks.registry.record import Record, State
+from ksi_hooks.render import render, render_file
+from ksi_hooks.run import Deadline, Tools
+from ksi_hooks.tools import kind, kubectl, podman, scope
+from ksi_hooks.tools.kubectl import Kubectl
+
+READY_SECONDS = 300.0  # as the predecessor's --wait 5m
+STEP_SECONDS = 30.0
+PORT_TRIES = 5
+MARGIN_SECONDS = 600  # the token outlives the job's end by this
+DEFAULT_TOKEN_SECONDS = 7 * 86400  # when Slurm does not tell the job's end
+MAX_TOKEN_SECONDS = 365 * 86400
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the job wants: its directory for /app, its end (epoch seconds, 0 unknown), whether other nodes need the API."""
+
+    work_dir: Path | None
+    asked_dir: str
+    end: int
+    spans_nodes: bool
+
+
+def create(context: Context, record: Record, wanted: Wanted) -> Record:
+    """Make the claimed cluster and publish it; on any failure it is deleted again, claim included.
+
+    Raises KsiError with the cause and a remedy.
+    """
+    deadline = Deadline(context.settings.create_timeout)
+    current = record
+    try:
+        work_dir = require_work_dir(wanted)
+        tools = context.creating_tools(record.cluster)
+        _start_log(context, record)
+        require_image(context, tools, deadline)
+        current = _run_kind(context, record, wanted, work_dir, deadline)
+        current = _make_access(context, current, wanted, deadline)
+        return _publish(context, current)
+    except BaseException:
+        delete.delete(context, current, Deadline(context.settings.epilog_timeout))
+        raise
+
+
+def require_work_dir(wanted: Wanted) -> Path:
+    """Return the directory for /app; raises KsiError when it is missing or cannot be mounted."""
+    if wanted.work_dir is None or not wanted.work_dir.is_dir():
+        raise KsiError(
+            f"the job's working directory is missing on this node: {wanted.asked_dir or wanted.work_dir}",
+            hint="use sbatch --chdir with a directory that the node sees",
+            blame="user",
+        )
+    text = os.fspath(wanted.work_dir)
+    bad = next((c for c in ":\n\r\0" if c in text), "")
+    if bad:
+        raise KsiError(
+            f"the working directory cannot be mounted, its name has a {bad!r}: {text!r}",
+            hint="use a directory without that character",
+            blame="user",
+        )
+    if wanted.work_dir == Path("/"):
+        raise KsiError(
+            "the working directory / is not mounted into a cluster", hint="use sbatch --chdir", blame="user"
+        )
+    return wanted.work_dir
+
+
+def require_image(context: Context, tools: Tools, deadline: Deadline) -> None:
+    """Raise KsiError when the node image of the settings is not in the user's store."""
+    image = context.settings.node_image
+    if image and not podman.image_exists(tools, image, timeout=deadline.left(STEP_SECONDS)):
+        raise KsiError(
+            f"node image is not on this node: {image}",
+            hint="load it into Podman's store, or set node_image in ksi.yaml",
+        )
+
+
+def _run_kind(context: Context, record: Record, wanted: Wanted, work_dir: Path, deadline: Deadline) -> Record:
+    tried: set[int] = set()
+    while True:
+        try:
+            _kind_once(context, record, wanted, work_dir, deadline)
+            return record
+        except CommandFailed as error:
+            cause = causes.explain(error.tail)
+            tried.add(record.port)
+            taken = causes.port_in_use(error.tail) and len(tried) < PORT_TRIES
+            again = taken or (cause is not None and cause.passes and len(tried) < 2)
+            if not again or deadline.passed:
+                raise _explained(context, record, error, cause) from error
+            delete.remove_parts(context, record, Deadline(STEP_SECONDS))
+            if taken:
+                record = claim.other_port(context, record, tried)
+
+
+def _kind_once(context: Context, record: Record, wanted: Wanted, work_dir: Path, deadline: Deadline) -> None:
+    tools = context.creating_tools(record.cluster)
+    files.private_dir(record.run_dir)
+    config = record.run_dir / "kind.yaml"
+    files.replace(
+        config, kind_config(context, record, wanted, work_dir).encode("utf-8", "surrogateescape"), mode=0o600
+    )
+
+    def in_scope(argv: object) -> list[str]:
+        return scope.wrap(argv, cluster=record.cluster, tools=tools, uid=context.uid)  # type: ignore[arg-type]
+
+    kubeconfig = record.run_dir / "kubeconfig"
+    kind.create(
+        tools,
+        cluster=record.cluster,
+        config=config,
+        kubeconfig=kubeconfig,
+        timeout=deadline.left(),
+        wrap=in_scope,
+    )
+    kubeconfig.chmod(0o600)
+    Kubectl(tools, kubeconfig).wait_ready(Deadline(deadline.left(READY_SECONDS)))
+    for image in context.settings.images:
+        kind.load_image(tools, cluster=record.cluster, image=image, timeout=deadline.left(), wrap=in_scope)
+
+
+def kind_config(context: Context, record: Record, wanted: Wanted, work_dir: Path) -> str:
+    """Render the kind configuration of a cluster from the built-in template or the site's."""
+    settings = context.settings
+    values = {
+        "cluster": record.cluster,
+        "image": settings.node_image,
+        "work_dir": os.fspath(work_dir),
+        "port": record.port,
+        "listen_address": settings.listen_address,
+        "api_address": _api_address(context.node) if wanted.spans_nodes else "127.0.0.1",
+        "cgroup_v1": not Path("/sys/fs/cgroup/cgroup.controllers").exists(),
+    }
+    if settings.kind_config:
+        return render_file(settings.kind_config, values)
+    return render("kind-config.yaml.j2", values)
+
+
+def _make_access(context: Context, record: Record, wanted: Wanted, deadline: Deadline) -> Record:
+    tools = context.creating_tools(record.cluster)
+    client = Kubectl(tools, record.run_dir / "kubeconfig")
+    try:
+        access = kubectl.read_access(client.kubeconfig)
+        account = {"account": kubectl.ACCOUNT, "namespace": kubectl.NAMESPACE}
+        client.apply(render("admin-user.yaml.j2", account), timeout=deadline.left(STEP_SECONDS))
+        token = client.create_token(
+            seconds=token_seconds(wanted.end, time.time()), timeout=deadline.left(STEP_SECONDS)
+        )
+        if not token or not token.isprintable() or " " in token:
+            raise KsiError(f"kubectl create token gave no token but {len(token)} other characters")
+        kubectl.check_token(access, token, timeout=deadline.left(STEP_SECONDS))
+        client.wait_for_default_account(Deadline(deadline.left(READY_SECONDS)))
+    except CommandFailed as error:
+        raise _explained(context, record, error, causes.explain(error.tail)) from error
+    secrets = {"ca.crt": access.ca, "token": token.encode()}
+    for name, data in secrets.items():
+        files.replace(record.run_dir / name, data, mode=0o600)
+    secrets_dir = None
+    if wanted.spans_nodes:
+        secrets_dir = files.private_dir(context.registry.secrets_dir(record.cluster))
+        for name, data in {**secrets, "kubeconfig": client.kubeconfig.read_bytes()}.items():
+            files.replace(secrets_dir / name, data, mode=0o600)
+    return dataclasses.replace(record, api=access.server, secrets_dir=secrets_dir)
+
+
+def _publish(context: Context, record: Record) -> Record:
+    """Declare the cluster ready, unless somebody began to delete it while it was made."""
+    stored = context.registry.read(record.node, record.cluster)
+    if stored is None or stored.state is not State.CREATING:
+        raise KsiError(f"cluster was deleted while it was made: {record.cluster}")
+    return context.registry.update(dataclasses.replace(record, state=State.READY))
+
+
+def token_seconds(job_end: int, now: float) -> int:
+    """Return how long the token has to live: to the job's end and a margin."""
+    if job_end <= now:
+        return DEFAULT_TOKEN_SECONDS
+    return min(int(job_end - now) + MARGIN_SECONDS, MAX_TOKEN_SECONDS)
+
+
+def _explained(
+    context: Context, record: Record, error: CommandFailed, cause: causes.Cause | None
+) -> KsiError:
+    log = context.user_dir.log_file(record.cluster)
+    if cause:
+        return KsiError(f"{cause.reason}: {error}", hint=f"{cause.hint}; log: {log}")
+    if error.status is None:
+        limit = context.settings.create_timeout
+        return KsiError(
+            f"creation took longer than create_timeout ({limit:g} s): {error}",
+            hint=f"the administrator raises create_timeout; log: {log}",
+        )
+    return KsiError(str(error), hint=f"see the log: {log}")
+
+
+def _start_log(context: Context, record: Record) -> None:
+    context.user_dir.prune_logs(context.settings.log_keep_days)
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+    line = f"{stamp} cluster {record.cluster} node {record.node} port {record.port}\n"
+    files.replace(context.user_dir.log_file(record.cluster), line.encode(), mode=0o600)
+
+
+def _api_address(node: str) -> str:
+    """Return an address of this node that other nodes reach: what its own name says, unless that is loopback."""
+    with_name = {str(entry[4][0]) for entry in _addresses(node)}
+    outside = sorted(address for address in with_name if not address.startswith("127."))
+    return outside[0] if outside else "127.0.0.1"
+
+
+def _addresses(node: str) -> list[tuple[object, object, object, object, tuple[object, ...]]]:
+    for name in (node, socket.gethostname()):
+        try:
+            return list(socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM))
+        except OSError:
+            continue
+    return []

@@ -1,0 +1,112 @@
+"""One user's directory on one node: the lock of his hooks, his clusters' secrets, logs, and who holds what."""
+
+import contextlib
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ksi_hooks import files, locks, proc
+from ksi_hooks.config import Settings
+from ksi_hooks.errors import KsiError
+from ksi_hooks.proc import Process
+from ksi_hooks.slurm.job import Step
+
+DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Holder:
+    """A task that uses a job's cluster, and the slurmstepd of its step."""
+
+    stepd: Process
+    task: Process
+    owns_job: bool
+
+
+@dataclass(frozen=True)
+class UserDir:
+    """The directory, 0700 and on node-local disk; everything in it belongs to the user."""
+
+    path: Path
+    lock_timeout: float
+
+    @classmethod
+    def make(cls, settings: Settings, uid: int) -> "UserDir":
+        """Make or accept the user's directory; raises KsiError when a stranger owns it."""
+        path = files.private_dir(settings.user_run_dir(uid))
+        for name in ("logs", "jobs"):
+            (path / name).mkdir(mode=0o700, exist_ok=True)
+        return cls(path, settings.lock_timeout)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock between the user's hooks on this node; only they can open it."""
+        with locks.hold(self.path / "lock", timeout=self.lock_timeout):
+            yield
+
+    def cluster_dir(self, cluster: str) -> Path:
+        """Return where a cluster's kubeconfig, token and certificate lie."""
+        return self.path / cluster
+
+    def log_file(self, cluster: str) -> Path:
+        """Return the log of a cluster: every command with its output; it outlives the cluster."""
+        return self.path / "logs" / f"{cluster}.log"
+
+    def prune_logs(self, keep_days: float) -> None:
+        """Remove logs that are older than the site keeps them."""
+        for log in (self.path / "logs").glob("ksi-*.log"):
+            with contextlib.suppress(FileNotFoundError):
+                if log.stat().st_mtime < time.time() - keep_days * DAY:
+                    log.unlink()
+
+    def add_holder(self, job_id: int, step: Step) -> None:
+        """Note that a task of this step uses the job's cluster."""
+        job_dir = self._job_dir(job_id)
+        job_dir.mkdir(mode=0o700, exist_ok=True)
+        parts = (
+            step.stepd.pid,
+            step.stepd.start,
+            step.task.pid,
+            step.task.start,
+            "own" if step.owns_job else "step",
+        )
+        (job_dir / ("holder-" + "-".join(map(str, parts)))).touch(mode=0o600)
+
+    def holders(self, job_id: int) -> list[Holder]:
+        """Return the holders whose slurmstepd is alive; the marks of dead ones are removed."""
+        alive = []
+        for mark in self._job_dir(job_id).glob("holder-*"):
+            with contextlib.suppress(ValueError):
+                _, pid, start, task_pid, task_start, kind = mark.name.split("-")
+                stepd = Process(int(pid), int(start))
+                if proc.is_alive(stepd):
+                    alive.append(Holder(stepd, Process(int(task_pid), int(task_start)), kind == "own"))
+                    continue
+            mark.unlink(missing_ok=True)
+        return alive
+
+    def note_failure(self, job_id: int, step: Step, error: KsiError) -> None:
+        """Tell the step's other tasks why there is no cluster, so that they do not all try again."""
+        mark = self._failure(job_id, step)
+        mark.parent.mkdir(mode=0o700, exist_ok=True)
+        mark.write_text(json.dumps([str(error), error.hint]))
+
+    def failure(self, job_id: int, step: Step) -> KsiError | None:
+        """Return why a task of the same step could not make the cluster."""
+        with contextlib.suppress(OSError, ValueError):
+            message, hint = json.loads(self._failure(job_id, step).read_text())
+            return KsiError(message, hint=hint)
+        return None
+
+    def forget_job(self, job_id: int) -> None:
+        """Remove what is noted about a job that nothing holds any more."""
+        shutil.rmtree(self._job_dir(job_id), ignore_errors=True)
+
+    def _job_dir(self, job_id: int) -> Path:
+        return self.path / "jobs" / str(job_id)
+
+    def _failure(self, job_id: int, step: Step) -> Path:
+        return self._job_dir(job_id) / f"failed-{step.stepd.pid}-{step.stepd.start}"

@@ -1,0 +1,80 @@
+"""Locks on local and shared storage: the only user of filelock."""
+
+import contextlib
+import errno
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+
+from ksi_hooks.errors import KsiError, LockTimeout
+
+SOFT_KINDS: dict[str, type[filelock.BaseFileLock]] = {
+    "soft": filelock.SoftFileLock,
+    "strict": filelock.StrictSoftFileLock,
+}
+NOT_SUPPORTED = (
+    errno.ENOLCK,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+    524,
+)  # 524: the kernel's ENOTSUPP, seen on Lustre
+POLL_SECONDS = 0.01
+
+
+@contextlib.contextmanager
+def hold(path: Path, *, timeout: float, kind: str = "flock") -> Iterator[None]:
+    """Hold the lock for the body, which should take milliseconds.
+
+    Raises LockTimeout that names file, holder and age, and KsiError where the file system has no such lock:
+    another kind is never used in silence, since two nodes might then use different ones.
+    """
+    lock = _lock(path, timeout, kind)
+    try:
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise LockTimeout(
+            f"lock is busy: waited {timeout:g} s for {path} ({_holder(path)})",
+            hint="end the process that holds it, or raise lock_timeout",
+        ) from error
+    except (OSError, NotImplementedError) as error:
+        raise _explained(path, kind, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _lock(path: Path, timeout: float, kind: str) -> filelock.BaseFileLock:
+    if kind == "flock":
+        # The file stays (root prepared it with its mode), and no other kind steps in where flock is missing.
+        return filelock.UnixFileLock(
+            path, timeout, poll_interval=POLL_SECONDS, fallback_to_soft=False, preserve_lock_file=True
+        )
+    return SOFT_KINDS[kind](path, timeout, poll_interval=POLL_SECONDS)
+
+
+def _explained(path: Path, kind: str, error: Exception) -> KsiError:
+    number = getattr(error, "errno", None)
+    if isinstance(error, NotImplementedError) or number in NOT_SUPPORTED:
+        return KsiError(
+            f"file system without {kind} locks: {path}: {error}",
+            hint="mount it with locking (Lustre: -o flock), or set lock: strict on every node",
+        )
+    reason = os.strerror(number) if number else str(error)
+    return KsiError(f"cannot lock {path}: {reason}", hint="root runs ksi config --init-registry")
+
+
+def _holder(path: Path) -> str:
+    """Say who holds a flock, from /proc/locks; a holder on another node is not in there."""
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        age = f"unchanged for {time.time() - status.st_mtime:.0f} s"
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if len(words) > 5 and words[5].rpartition(":")[2] == str(status.st_ino):
+                return f"held by process {words[4]}, {age}"
+        return f"holder not on this node, {age}"
+    return "lock file is gone"

@@ -1,0 +1,232 @@
+"""The directory of records: one file per cluster, a directory per node, made by root and shared by all tenants."""
+
+import contextlib
+import dataclasses
+import errno
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ksi_hooks import files, locks
+from ksi_hooks.config import Settings
+from ksi_hooks.errors import KsiError, RecordError
+from ksi_hooks.registry import record as records
+from ksi_hooks.registry.record import NODE_NAME, Record, State
+
+SUFFIX = ".json"
+LOCK_NAME = ".lock"
+RECORD_MODE = 0o644
+SHARED_MODE = 0o1777
+PREPARE_HINT = "root runs: ksi config --init-registry"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What a directory holds: the records that can be trusted, and one sentence for each file that cannot."""
+
+    records: list[Record]
+    problems: list[str]
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The registry of a site. Readers take no lock; writers hold it for a listing and one small file."""
+
+    top: Path
+    lock_timeout: float
+    lock_kind: str = "flock"
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Registry":
+        """Return the registry that the settings name."""
+        return cls(settings.registry_dir, settings.lock_timeout, settings.lock)
+
+    def require_usable(self) -> None:
+        """Raise KsiError unless the registry is prepared and cannot be taken over by a tenant."""
+        try:
+            status = self.top.lstat()
+        except OSError as error:
+            raise KsiError(f"no registry: {self.top}: {error.strerror}", hint=PREPARE_HINT) from error
+        if not stat.S_ISDIR(status.st_mode):
+            raise KsiError(f"registry is not a directory: {self.top}", hint=PREPARE_HINT)
+        if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+            raise KsiError(
+                f"registry is world-writable without the sticky bit: {self.top}", hint=PREPARE_HINT
+            )
+        if not (self.top / LOCK_NAME).exists():
+            raise KsiError(f"registry is not prepared (no {LOCK_NAME}): {self.top}", hint=PREPARE_HINT)
+        if not os.access(self.top, os.W_OK | os.X_OK):
+            mode = stat.S_IMODE(status.st_mode)
+            raise KsiError(
+                f"registry is not writable: {self.top} (owner {status.st_uid}, mode {mode:o})",
+                hint=PREPARE_HINT,
+            )
+
+    @contextlib.contextmanager
+    def locked(self, node: str) -> Iterator[None]:
+        """Hold the node's lock; raises LockTimeout, or KsiError where the file system has no locks."""
+        with locks.hold(self._room(node) / LOCK_NAME, timeout=self.lock_timeout, kind=self.lock_kind):
+            yield
+
+    def claim(self, record: Record) -> None:
+        """Write a new record; raises FileExistsError when the name is taken and KsiError when it cannot be written."""
+        with _write_errors(self.path_of(record.node, record.cluster)) as path:
+            files.create(path, record.to_bytes(), mode=RECORD_MODE)
+
+    def update(self, record: Record) -> Record:
+        """Write a record that exists already, with the time of the change; returns what was written."""
+        changed = dataclasses.replace(record, changed=time.time())
+        with _write_errors(self.path_of(record.node, record.cluster)) as path:
+            files.replace(path, changed.to_bytes(), mode=RECORD_MODE)
+        return changed
+
+    def remove(self, record: Record) -> None:
+        """Remove a record whose cluster is proven to be gone; no error when it is not there."""
+        with _write_errors(self.path_of(record.node, record.cluster)) as path:
+            path.unlink(missing_ok=True)
+
+    def read(self, node: str, cluster: str) -> Record | None:
+        """Return one record, or None when there is none; raises RecordError when the file cannot be trusted."""
+        path = self.path_of(node, cluster)
+        try:
+            content = files.read(path, limit=records.MAX_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise RecordError(f"cannot read the record {path}: {error.strerror}") from error
+        except KsiError as error:
+            raise RecordError(str(error)) from error
+        record = records.parse(content.data, uid=content.uid, source=str(path))
+        if (record.node, record.cluster) != (node, cluster):
+            raise RecordError(f"record of another cluster or node: {path}")
+        return record
+
+    def of_job(self, node: str, job_id: int, uid: int) -> list[Record]:
+        """Return the user's records of a job on a node, the newest first; what strangers planted does not count."""
+        start = records.cluster_name(job_id, "")
+        found = []
+        for cluster in self._clusters(node):
+            if cluster.startswith(start):
+                with contextlib.suppress(RecordError):
+                    record = self.read(node, cluster)
+                    if record and record.uid == uid:
+                        found.append(record)
+        return sorted(found, key=lambda r: r.created, reverse=True)
+
+    def of_node(self, node: str) -> Listing:
+        """Return every record of a node."""
+        listing = Listing([], [])
+        for cluster in self._clusters(node):
+            try:
+                record = self.read(node, cluster)
+            except RecordError as error:
+                listing.problems.append(str(error))
+            else:
+                listing.records.extend([record] if record else [])
+        return listing
+
+    def nodes(self) -> list[str]:
+        """Return the nodes that have records or a directory."""
+        names = set()
+        for entry in _entries(self.top):
+            if entry.is_dir(follow_symlinks=False) and NODE_NAME.fullmatch(entry.name):
+                names.add(entry.name)
+            elif entry.name.endswith(SUFFIX) and "~" in entry.name:
+                names.add(entry.name.partition("~")[0])
+        return sorted(name for name in names if NODE_NAME.fullmatch(name))
+
+    def path_of(self, node: str, cluster: str) -> Path:
+        """Return the file of a cluster: in the node's directory, or flat with the node in front of the name."""
+        room = self._room(node)
+        return room / f"{cluster}{SUFFIX}" if room != self.top else room / f"{node}~{cluster}{SUFFIX}"
+
+    def secrets_dir(self, cluster: str) -> Path:
+        """Return where kubeconfig and token of a job with several nodes lie: shared, but the owner's alone (0700)."""
+        return self.top / f"secrets-{cluster}"
+
+    def prepare(self, nodes: list[str]) -> list[Path]:
+        """Make directories and locks for these nodes as their owner (root); returns what was made or mended.
+
+        Nothing that exists is emptied; modes are set whatever the umask. Raises OSError.
+        """
+        made = []
+        self.top.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for directory in (self.top, *(self.top / node for node in nodes)):
+            made += _prepare_dir(directory)
+        return made
+
+    def _room(self, node: str) -> Path:
+        """Return the node's directory if whoever prepared the registry made it, else the top one.
+
+        A directory that a tenant made would be his to empty, so it does not count.
+        """
+        if not NODE_NAME.fullmatch(node):
+            raise KsiError(f"not the name of a node: {node!r}")
+        room = self.top / node
+        try:
+            status, top = room.lstat(), self.top.lstat()
+        except OSError:
+            return self.top
+        return room if stat.S_ISDIR(status.st_mode) and status.st_uid == top.st_uid else self.top
+
+    def _clusters(self, node: str) -> list[str]:
+        room = self._room(node)
+        prefix = "" if room != self.top else f"{node}~"
+        names = (entry.name for entry in _entries(room))
+        found = (n[len(prefix) : -len(SUFFIX)] for n in names if n.startswith(prefix) and n.endswith(SUFFIX))
+        return sorted(name for name in found if records.CLUSTER_NAME.fullmatch(name))
+
+
+def mine_first(listing: list[Record], uid: int) -> list[Record]:
+    """Order records for a person: own before others', then by age."""
+    return sorted(listing, key=lambda r: (r.uid != uid, r.created))
+
+
+def live(listing: list[Record]) -> list[Record]:
+    """Return the records of clusters that exist or are being made."""
+    return [r for r in listing if r.state in (State.CREATING, State.READY)]
+
+
+def _prepare_dir(directory: Path) -> list[Path]:
+    made = []
+    if not directory.exists():
+        directory.mkdir(mode=0o700)
+        made.append(directory)
+    if stat.S_IMODE(directory.lstat().st_mode) != SHARED_MODE:
+        directory.chmod(SHARED_MODE)
+        made = [directory]
+    lock = directory / LOCK_NAME
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o666:
+            os.fchmod(descriptor, 0o666)
+            made.append(lock)
+    finally:
+        os.close(descriptor)
+    return made
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as entries:
+            return list(entries)
+    except OSError as error:
+        raise KsiError(
+            f"cannot read the registry: {directory}: {error.strerror}", hint=PREPARE_HINT
+        ) from error
+
+
+@contextlib.contextmanager
+def _write_errors(path: Path) -> Iterator[Path]:
+    try:
+        yield path
+    except FileExistsError:
+        raise
+    except OSError as error:
+        hint = PREPARE_HINT
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = "free space (or quota) on the registry's file system"
+        raise KsiError(f"cannot write the registry: {path}: {error.strerror}", hint=hint) from error

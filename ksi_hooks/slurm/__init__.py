@@ -1,0 +1,1 @@
+"""Everything that knows Slurm: its variables, its constraint expressions, its answers."""

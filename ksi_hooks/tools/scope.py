@@ -1,0 +1,50 @@
+"""The one place that decides in which cgroup a command lives that leaves something running."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ksi_hooks.errors import CommandFailed, KsiError
+from ksi_hooks.run import Tools
+
+KILL_SECONDS = 5.0
+
+
+def unit_of(cluster: str) -> str:
+    """Return the name of the scope that holds a cluster's helpers."""
+    return f"{cluster}.scope"
+
+
+def wrap(argv: Sequence[str], *, cluster: str, tools: Tools, uid: int) -> list[str]:
+    """Return the command, put into a scope of the user's manager where the user is not root.
+
+    What is started in a Slurm step's cgroup dies with the step, and that cgroup may lack controllers kind needs. Root's Podman
+    asks nobody for a cgroup and runs directly. Raises KsiError when the user has no manager to ask.
+    """
+    if uid == 0:
+        return list(argv)
+    _require_bus(tools, uid)
+    scope = ["systemd-run", "--user", "--scope", "--quiet", "--collect", f"--unit={unit_of(cluster)}"]
+    return [*scope, "--property=Delegate=yes", "--", *argv]
+
+
+def kill(cluster: str, *, tools: Tools, uid: int) -> None:
+    """End everything in the cluster's scope; no error when there is none."""
+    if uid == 0 or "DBUS_SESSION_BUS_ADDRESS" not in tools.environment:
+        return
+    try:
+        tools.status(
+            ["systemctl", "--user", "kill", "--signal=SIGKILL", unit_of(cluster)], timeout=KILL_SECONDS
+        )
+    except CommandFailed as error:
+        raise KsiError(f"the user's service manager does not answer: {error}", hint="try again") from error
+
+
+def _require_bus(tools: Tools, uid: int) -> None:
+    if "DBUS_SESSION_BUS_ADDRESS" in tools.environment:
+        return
+    runtime_dir = tools.environment.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}"
+    state = "has no bus" if Path(runtime_dir).is_dir() else "does not exist"
+    raise KsiError(
+        f"no user service manager on this node: {runtime_dir} {state}",
+        hint=f"the administrator installs ksi-prolog, or runs: loginctl enable-linger {tools.environment.get('USER', uid)}",
+    )
