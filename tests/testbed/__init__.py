@@ -1,0 +1,1 @@
+"""Builds and runs the real thing on one machine: Kubernetes programs, node image, Podman, Slurm."""
