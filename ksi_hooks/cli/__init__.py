@@ -1,0 +1,1 @@
+"""The commands of administrators and users; the only place besides ksi-gc that prints."""

@@ -1,0 +1,172 @@
+"""`ksi install`: settings, hooks, units and snippets of a site below one directory; lines for slurm.conf."""
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import ksi_hooks
+from ksi_hooks import config
+from ksi_hooks.cli.parsing import Parser, Subparsers, add
+from ksi_hooks.config import Settings
+from ksi_hooks.errors import CommandFailed, ConfigError, KsiError, ProgramMissing, UsageError
+from ksi_hooks.install import apply, hindrances, plan, settings_file
+from ksi_hooks.install.plan import Planned, Site
+from ksi_hooks.registry.record import NODE_NAME
+from ksi_hooks.registry.store import Registry
+from ksi_hooks.run import Tools, base_environment
+from ksi_hooks.slurm import job as jobs
+
+SINFO_SECONDS = 3.0
+PYTHON_SECONDS = 20.0
+EXAMPLES = """
+ksi install --set registry_dir=/shared/ksi
+ksi install --prefix /opt/ksi --set registry_dir=/shared/ksi --set node_image=docker.io/kindest/node:v1.34.4
+ksi install --set "port_range=31000-31999" --dry-run       what would change
+ksi install --nodes 'node[01-16]'                          a directory in the registry for each node
+"""
+
+
+def add_parser(subparsers: "Subparsers[Parser]") -> None:
+    """Describe the subcommand."""
+    parser = add(subparsers, "install", "write hooks, units and settings for a site", EXAMPLES)
+    parser.add_argument("--prefix", metavar="DIR", type=Path, default=Path("/"), help="where (default: /)")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="assignments",
+        help="a setting, its value in YAML; in a file that exists only this line changes, comments stay",
+    )
+    parser.add_argument("--nodes", metavar="HOSTLIST", help="nodes of the registry (default: Slurm's)")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, write nothing")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Everything decided and checked, nothing written yet."""
+
+    site: Site
+    settings: Settings
+    files: list[Planned]
+    nodes: list[str]
+
+
+def main(args: argparse.Namespace) -> int:
+    """Install and return 0; raises KsiError before anything is written when something is wrong."""
+    prepared = prepare(args, os.environ)
+    for warning in hindrances.warnings(prepared.settings, prepared.site):
+        print(f"ksi: warning: {warning}", file=sys.stderr)
+    changes = _write(prepared, dry_run=args.dry_run)
+    if changes:
+        print(f"{changes} would change." if args.dry_run else f"{changes} changed.")
+    else:
+        print("Nothing to change: everything is installed as the settings say.")
+    _print_next_steps(prepared)
+    return 0
+
+
+def prepare(args: argparse.Namespace, environ: Mapping[str, str]) -> Installation:
+    """Check everything and render every file; raises KsiError that lists all problems."""
+    package = Path(ksi_hooks.__file__).resolve().parent
+    site = Site(Path.cwd() / args.prefix, sys.executable, package, environ.get("SLURM_CONF", ""))
+    text, settings = _settings_text(site, dict(map(settings_file.parse_assignment, args.assignments)))
+    if problems := hindrances.errors(settings, site):
+        raise ConfigError(f"{site.settings_file}: " + "; ".join(problems), hint="nothing was written")
+    tools = Tools(settings.tools_path, base_environment(settings.tools_path, os.getuid(), environ))
+    _require_package(site, tools)
+    kept = Planned(site.settings_file.resolve(), text, plan.DATA)
+    planned = [kept, *plan.hooks(site, settings), *plan.system_files(site, settings)]
+    return Installation(site, settings, planned, _nodes(args.nodes, tools))
+
+
+def _settings_text(site: Site, values: dict[str, object]) -> tuple[str, Settings]:
+    path = site.settings_file
+    if not path.exists():
+        try:
+            settings = config.parse(values, f"cannot install {path}")
+        except ConfigError as error:
+            if "registry_dir" in values:
+                raise
+            where = "a directory that all nodes see"
+            raise ConfigError(str(error), hint=f"--set registry_dir=/shared/ksi ({where})") from error
+        return settings_file.new_text(values), settings
+    raw = config.load_raw(path)
+    before = raw if isinstance(raw, dict) else {}
+    settings = config.parse({**before, **values} if raw is None or before else raw, str(path))
+    return settings_file.changed_text(path.read_text(encoding="utf-8"), values), settings
+
+
+def _require_package(site: Site, tools: Tools) -> None:
+    """Raise KsiError unless the interpreter finds the package by itself, as it must in a hook."""
+    check = [site.python, "-I", "-c", "import ksi_hooks.hooks.task_prolog, yaml, jinja2, filelock"]
+    try:
+        tools.run(check, timeout=PYTHON_SECONDS)
+    except CommandFailed as error:
+        raise KsiError(
+            f"{site.python} does not find ksi_hooks and what it needs by itself: {error}",
+            hint=f"{site.python} -m pip install ksi_hooks (or the checkout's directory), then ksi install",
+        ) from error
+
+
+def _nodes(host_list: str | None, tools: Tools) -> list[str]:
+    """Return the nodes that get a directory in the registry: those asked for, Slurm's, or this one."""
+    if host_list is not None:
+        names = list(jobs.hosts(host_list))
+        if not names or not all(NODE_NAME.fullmatch(name) for name in names):
+            raise UsageError(f"--nodes: not a list of nodes: {host_list!r}", hint="--nodes 'n[01-16],login1'")
+        return list(dict.fromkeys(names))
+    try:
+        listing = tools.capture(["sinfo", "-h", "-N", "-o", "%N"], timeout=SINFO_SECONDS)
+    except (CommandFailed, ProgramMissing):
+        listing = ""
+    names = [name for line in listing.splitlines() if NODE_NAME.fullmatch(name := line.strip())]
+    return sorted(set(names)) or [socket.gethostname().split(".")[0]]
+
+
+def _write(prepared: Installation, *, dry_run: bool) -> int:
+    """Write, or only say; returns the number of changes."""
+    states = {f.path: (apply.state_of if dry_run else apply.write)(f) for f in prepared.files}
+    changes = 0
+    for path, state in states.items():
+        print(f"{state:>10}  {path}" if state != apply.LINK else f"{'kept':>10}  {path} ({state})")
+        changes += state in (apply.MADE, apply.CHANGED)
+    if os.geteuid() != 0:
+        print("Not root: run_dir and registry are left to ksi config --init-registry as root")
+    elif not dry_run:
+        changes += _prepare_shared(prepared)
+    return changes
+
+
+def _prepare_shared(prepared: Installation) -> int:
+    settings = prepared.settings
+    state = apply.make_run_root(settings.run_root)
+    print(f"{state:>10}  {settings.run_root}/")
+    try:
+        made = Registry.of(settings).prepare(prepared.nodes)
+    except OSError as error:
+        raise KsiError(
+            f"cannot prepare the registry: {settings.registry_dir}: {error.strerror}",
+            hint="make the directory where root may write, then: ksi config --init-registry",
+        ) from error
+    for path in made:
+        print(f"{'prepared':>10}  {path}")
+    return len(made) + (state != apply.SAME)
+
+
+def _print_next_steps(prepared: Installation) -> None:
+    site = prepared.site
+    print("\nLines for slurm.conf (the same on all nodes; then scontrol reconfigure):")
+    for line in plan.slurm_conf_lines(site, prepared.settings):
+        print(f"    {line}")
+    timer = "ksi-gc.timer" if site.prefix == Path("/") else site.prefix / "etc/systemd/system/ksi-gc.timer"
+    print("\nOn each node:")
+    print(f"    systemctl enable --now {timer}")
+    if site.prefix != Path("/"):
+        print(f"    links from /etc to tmpfiles.d, modules-load.d, user@.service.d below {site.prefix}/etc")
+    print("    systemctl daemon-reload; systemd-tmpfiles --create; systemctl restart systemd-modules-load")
+    print(f"    ksi --config {site.settings_file} doctor")
