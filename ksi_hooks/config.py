@@ -124,7 +124,7 @@ class Settings:
     run_dir: Path = _setting(
         Path("/var/lib/ksi/run/%u"),
         _run_dir,
-        "Node-local directory per user, 0700; %u is the numeric user id. Not on shared storage, not below /tmp.",
+        "Node-local directory per user, 0700; %u is the numeric user id. Not shared, not below /tmp.",
     )
     node_state_dir: Path = _setting(
         Path("/run/ksi"), _path, "Root's directory on the node: the marks of k8s jobs that ksi-prolog leaves."
@@ -254,7 +254,9 @@ def load_raw(path: Path) -> object:
 
 
 def personal(environ: Mapping[str, str]) -> Settings:
-    """Return settings for a user on a machine without a site's settings: everything below his own state directory."""
+    """Return settings for a user on a machine without a site's settings: everything below his own state
+    directory.
+    """
     home = Path(environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "ksi"
     return Settings(registry_dir=home / "registry", run_dir=home / "run" / USER_ID)
 

@@ -2,7 +2,7 @@
 
 
 class KsiError(Exception):
-    """One sentence about what failed (lower case, the value after a colon) and a hint about what to do next."""
+    """One sentence about what failed (lower case, the value after a colon) and a hint what to do next."""
 
     exit_status = 1
 

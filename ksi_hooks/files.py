@@ -16,7 +16,9 @@ NETWORK_RETRY_SECONDS = 2.0  # an NFS client may answer ESTALE for a moment afte
 
 @dataclass(frozen=True)
 class Content:
-    """The bytes of a file and, from the same open descriptor, whose it is and when it was written (epoch seconds)."""
+    """The bytes of a file and, from the same open descriptor, whose it is and when it was written (epoch
+    seconds).
+    """
 
     data: bytes
     uid: int
@@ -47,7 +49,7 @@ def read(path: Path, *, limit: int) -> Content:
 
 
 def create(path: Path, data: bytes, *, mode: int) -> None:
-    """Write a new file; raises FileExistsError when the name is taken, and leaves nothing behind on an error."""
+    """Write a new file; raises FileExistsError when the name is taken, leaves nothing behind on an error."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         _fill(descriptor, data, mode)
@@ -57,7 +59,7 @@ def create(path: Path, data: bytes, *, mode: int) -> None:
 
 
 def replace(path: Path, data: bytes, *, mode: int) -> None:
-    """Put new contents in place of old ones in one step: readers see the old or the new bytes, never a part."""
+    """Put new contents in place of old ones in one step: readers never see a part."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}")
     create(temporary, data, mode=mode)
     try:
@@ -69,7 +71,8 @@ def replace(path: Path, data: bytes, *, mode: int) -> None:
 
 
 def private_dir(path: Path) -> Path:
-    """Make, or accept, a directory that is this user's alone (0700, no link); parents have to exist or be makeable.
+    """Make, or accept, a directory that is this user's alone (0700, no link); parents have to exist or be
+    makeable.
 
     Raises KsiError when somebody else owns the name.
     """

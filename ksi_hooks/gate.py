@@ -34,6 +34,8 @@ def decide(environ: dict[str, str], state_dir: str, user_dir: str) -> str:
 
 
 def answer_name(environ: dict[str, str]) -> str:
-    """Return the name of a cached answer: the job and the start of this run, since the id repeats after a requeue."""
+    """Return the name of a cached answer: the job and the start of this run, since the id repeats after a
+    requeue.
+    """
     job_id = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or ""
     return f"{job_id}-{environ.get('SLURM_JOB_START_TIME', '')}".replace("/", "_")

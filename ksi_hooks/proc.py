@@ -85,8 +85,8 @@ def owner_of(pid: int) -> int | None:
 def marked(variable: str, value: str) -> list[Process]:
     """Return the processes whose environment has variable=value, this one left out.
 
-    A mark in the environment is inherited by everything a program starts, whatever sessions and groups it makes;
-    only processes whose environment we may read are seen, so another user's are not.
+    A mark in the environment is inherited by everything a program starts, whatever sessions and groups it
+    makes; only processes whose environment we may read are seen, so another user's are not.
     """
     wanted = f"{variable}={value}".encode()
     found = []
@@ -125,7 +125,7 @@ def pids() -> Iterator[int]:
 
 
 def _stat_fields(pid: int) -> list[str] | None:
-    """Return the fields after the name: state, parent, ...; the name may itself contain blanks and brackets."""
+    """Return the fields after the name: state, parent, ...; the name may contain blanks and brackets."""
     try:
         text = (PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:

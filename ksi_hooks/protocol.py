@@ -26,7 +26,8 @@ def unset_line(name: str) -> str:
 def print_line(text: str) -> str:
     """Return the line that shows text in the job's output.
 
-    An empty text would make slurmstepd compute a wrong length, so it is refused; control characters are replaced.
+    An empty text would make slurmstepd compute a wrong length, so it is refused; control characters are
+    replaced.
     """
     clean = "".join(c if c.isprintable() else " " for c in text).strip()
     if not clean:

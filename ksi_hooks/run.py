@@ -1,6 +1,7 @@
-"""Starting programs: the only module that does; argument lists, a built environment, a time limit, no pipe."""
+"""Starting programs, which only this module does: a built environment, a time limit, no pipe."""
 
 import contextlib
+import dataclasses
 import os
 import pwd
 import shlex
@@ -28,7 +29,9 @@ class Deadline:
         self._end = time.monotonic() + seconds
 
     def left(self, at_most: float = float("inf")) -> float:
-        """Return the seconds that are left, never below 0.1 so that a started step can say what it waited for."""
+        """Return the seconds that are left, never below 0.1 so that a started step can say what it waited
+        for.
+        """
         return max(0.1, min(at_most, self._end - time.monotonic()))
 
     @property
@@ -44,9 +47,10 @@ class Tools:
     path: Sequence[Path]
     environment: Mapping[str, str] = field(default_factory=dict)
     log: Path | None = None
+    prefix: tuple[str, ...] = ()  # what starts the program in a cgroup of its own
 
     def find(self, program: str) -> str:
-        """Return the absolute path of a program; raises ProgramMissing that names the directories searched."""
+        """Return the absolute path of a program; raises ProgramMissing with the directories searched."""
         for directory in self.path:
             candidate = directory / program
             if os.access(candidate, os.X_OK) and candidate.is_file():
@@ -59,7 +63,7 @@ class Tools:
 
     def extended(self, **variables: str) -> "Tools":
         """Return the same tools with more variables in their environment."""
-        return Tools(self.path, {**self.environment, **variables}, self.log)
+        return dataclasses.replace(self, environment={**self.environment, **variables})
 
     def run(
         self, argv: Sequence[str], *, timeout: float, ok: Sequence[int] = (0,), stdin: bytes = b""
@@ -87,7 +91,9 @@ class Tools:
     def _execute(
         self, argv: Sequence[str], timeout: float, ok: Sequence[int], stdin: bytes, *, keep: bool
     ) -> tuple[int, str, str]:
-        command = [self.find(argv[0]) if "/" not in argv[0] else argv[0], *argv[1:]]
+        command = [self.find(argv[0]), *argv[1:]]
+        if self.prefix:
+            command = [self.find(self.prefix[0]), *self.prefix[1:], *command]
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(_Sink(self.log))
             log.write(f"+ {shlex.join(command)}\n")
@@ -104,7 +110,9 @@ class Tools:
 
 
 def base_environment(path: Sequence[Path], uid: int, wishes: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for programs of a user: nothing of the job's but proxies and Slurm's configuration."""
+    """Return the environment for programs of a user: nothing of the job's but proxies and Slurm's
+    configuration.
+    """
     environment = {
         "PATH": ":".join(map(str, path)),
         "LC_ALL": "C.UTF-8",

@@ -42,7 +42,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     parser = subparsers.add_parser(
         "run",
         help="run a script in a cluster of its own",
-        description="Make a temporary cluster, run SCRIPT with it and delete it. The current directory is /app there.",
+        description="Make a cluster, run SCRIPT with it and delete it. The current directory is /app there.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -62,7 +62,8 @@ def main(options: argparse.Namespace, settings: Settings) -> int:
     started = time.monotonic()
     with interruptible():
         record = _create(context)
-        _tell(f"cluster {record.cluster} is ready after {time.monotonic() - started:.1f} s (K8S_PORT {record.port})")
+        seconds = time.monotonic() - started
+        _tell(f"cluster {record.cluster} is ready after {seconds:.1f} s (K8S_PORT {record.port})")
     try:
         return replace_process(command, environ | _variables(context, record))
     finally:
@@ -74,7 +75,12 @@ def _create(context: Context) -> Record:
     record = claim.new_record(context, job_id=job_id, held_by_creator=True)
     _tell(f"making cluster {record.cluster} (log: {context.user_dir.log_file(record.cluster)})")
     end = context.environ.get("SLURM_JOB_END_TIME", "")
-    wanted = Wanted(jobs.work_dir(context.environ), context.environ.get("PWD", ""), int(end) if end.isdecimal() else 0, spans_nodes=False)
+    wanted = Wanted(
+        jobs.work_dir(context.environ),
+        context.environ.get("PWD", ""),
+        int(end) if end.isdecimal() else 0,
+        spans_nodes=False,
+    )
     return create.create(context, record, wanted)
 
 
@@ -121,7 +127,9 @@ def _require_machine(context: Context) -> None:
     if missing:
         searched = ":".join(map(str, context.settings.tools_path))
         raise _Refused(
-            4, f"missing programs: {', '.join(missing)} (searched {searched})", "install them, or set tools_path"
+            4,
+            f"missing programs: {', '.join(missing)} (searched {searched})",
+            "install them, or set tools_path",
         )
 
 

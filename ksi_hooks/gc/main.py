@@ -77,7 +77,9 @@ def _uid(user: str) -> int:
 
 @dataclass
 class _Teller:
-    """Tells each action at once: a line, or JSON at the end, and an audit line in syslog for what was deleted."""
+    """Tells each action at once: a line, or JSON at the end, and an audit line in syslog for what was
+    deleted.
+    """
 
     as_json: bool
     dry_run: bool

@@ -124,7 +124,7 @@ class Round:
             try:
                 left = tenants.delete(self.config_file, self.settings, self.node, uid, names)
             except KsiError as error:
-                left = dict.fromkeys(names, [str(error)])
+                left = {name: [str(error)] for name in names}
             for decision in of_user:
                 action = Action(decision, done=not left[decision.cluster], left=left[decision.cluster])
                 outcome.actions.append(action)

@@ -1,6 +1,7 @@
 """The part of ksi-gc that runs as the owner of clusters: lists his store, deletes what he is told to.
 
-Root starts this file as the tenant with: settings file, `list` or `delete`, node, cluster names; the answer is JSON.
+Root starts this file as the tenant with: settings file, `list` or `delete`, node, cluster names; the answer
+is JSON.
 """
 
 import json

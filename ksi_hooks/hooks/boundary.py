@@ -1,4 +1,4 @@
-"""Where a hook's exceptions stop: told to the user, to syslog and to the job's log, and turned into a status."""
+"""Where a hook's exceptions stop: told to user, syslog and the job's log, and turned into a status."""
 
 import contextlib
 import os
@@ -61,7 +61,8 @@ class Report:
 
 
 def take_stdout() -> int:
-    """Keep slurmstepd's pipe for directives alone; whatever else writes to stdout or stderr writes to nowhere.
+    """Keep slurmstepd's pipe for directives alone; whatever else writes to stdout or stderr writes to
+    nowhere.
 
     The returned descriptor is close-on-exec, so no child can hold the pipe open.
     """

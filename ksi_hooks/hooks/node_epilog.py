@@ -1,4 +1,5 @@
-"""Slurm's Epilog on the node, as root: the safety net that deletes what a job's own hooks left, and the marker.
+"""Slurm's Epilog on the node, as root: the safety net that deletes what a job's own hooks left, and the
+marker.
 
 Called by the sh gate with: settings file. Always ends with 0: a failing Epilog drains the node.
 """

@@ -1,4 +1,5 @@
-"""Slurm's Prolog on the node, as root: leaves a marker for every k8s job, since only here the constraint is known.
+"""Slurm's Prolog on the node, as root: leaves a marker for every k8s job, since only here the constraint is
+known.
 
 Called by the sh gate with: settings file. Always ends with 0: a failing Prolog drains the node.
 """
@@ -19,10 +20,11 @@ def main(argv: list[str]) -> int:
 
 
 def mark(config_file: str, environ: dict[str, str]) -> None:
-    """Leave the marker below node_state_dir, and for a component of a heterogeneous job under the leader's id too.
+    """Leave the marker below node_state_dir, and for a component of a heterogeneous job under the leader's id
+    too.
 
-    A job whose settings cannot be read is marked all the same when the default feature is in its constraint: its task hook
-    then tells the user what is wrong. Raises KsiError and OSError.
+    A job whose settings cannot be read is marked all the same when the default feature is in its constraint:
+    its task hook then tells the user what is wrong. Raises KsiError and OSError.
     """
     import json
     from pathlib import Path

@@ -1,6 +1,7 @@
 """Slurm's TaskEpilog: the last task of a k8s job deletes its cluster; never fails a job.
 
-Called by the sh gate with: settings file, parent's process id, node_state_dir, directory of the users' run directories.
+Called by the sh gate with: settings file, parent's process id, node_state_dir, directory of the users' run
+directories.
 """
 
 import os
@@ -14,11 +15,11 @@ def main(argv: list[str]) -> int:
     config_file, parent, state_dir, run_root = argv[1:5]
     job_id = os.environ.get("SLURM_JOB_ID") or os.environ.get("SLURM_JOBID") or ""
     # The prolog notes every holder here before it does anything else.
-    if not job_id.isdecimal() or not os.path.isdir(f"{run_root}/{os.getuid()}/jobs/{job_id}"):  # noqa: PTH112
+    if not job_id.isdecimal() or not os.path.isdir(f"{run_root}/{os.getuid()}/jobs/{job_id}"):
         return 0
     from ksi_hooks.hooks import boundary
 
-    until_job_end = os.path.isfile(os.path.join(state_dir, gate.MARKER_DIR, job_id))  # noqa: PTH113, PTH118
+    until_job_end = os.path.isfile(os.path.join(state_dir, gate.MARKER_DIR, job_id))
     boundary.take_stdout()
     report = boundary.Report("task-epilog", job=job_id, uid=os.getuid())
     boundary.guard(lambda: _release(config_file, int(parent), until_job_end, report), report)

@@ -1,6 +1,7 @@
 """Slurm's TaskProlog: gives the tasks of a k8s job their cluster, and lets all others pass in silence.
 
-Called by the sh gate with: settings file, parent's process id, node_state_dir, directory of the users' run directories.
+Called by the sh gate with: settings file, parent's process id, node_state_dir, directory of the users' run
+directories.
 """
 
 import os

@@ -15,12 +15,14 @@ from ksi_hooks.slurm import query
 from ksi_hooks.slurm.query import Answer
 
 UNKNOWN_SECONDS = 60.0  # how long a controller that did not answer is left alone
-KEEP_SECONDS = 7 * 86400.0
+KEEP_SECONDS = 86400.0  # a controller that starts afresh gives the same ids again
 POLL_SECONDS = 0.02
 
 
 def settings_or_defaults(config_file: Path) -> Settings:
-    """Return the site's settings; where they are broken, the defaults, so that a k8s job is told and others are not."""
+    """Return the site's settings; where they are broken, the defaults, so that a k8s job is told and others
+    are not.
+    """
     try:
         return config.load(config_file)
     except ConfigError:

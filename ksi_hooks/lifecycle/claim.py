@@ -1,4 +1,4 @@
-"""Claiming: under the user's lock, decide whether this task makes the job's cluster, uses it or waits for it."""
+"""Claiming: under the user's lock, decide whether this task makes the cluster, uses it or waits."""
 
 import dataclasses
 import os
@@ -39,8 +39,8 @@ class Claim:
 def take_turn(context: Context, job: Job, *, others_hold: bool) -> Claim:
     """Decide for a task on the home node, and write the claim when it is this task's turn to create.
 
-    Call with the user's lock held. others_hold: another living step already uses the job's cluster, so whatever is recorded
-    belongs to this run of the job.
+    Call with the user's lock held. others_hold: another living step already uses the job's cluster, so
+    whatever is recorded belongs to this run of the job.
     """
     known = [r for r in context.registry.of_job(context.node, job.id, context.uid) if not r.held_by_creator]
     current = [r for r in known if _is_current(r, job, others_hold)]
@@ -57,7 +57,9 @@ def take_turn(context: Context, job: Job, *, others_hold: bool) -> Claim:
 def new_record(
     context: Context, *, job_id: int | None, restart: int = 0, held_by_creator: bool = False
 ) -> Record:
-    """Choose name and port and write the claim; raises KsiError when no port is free or the registry cannot be written."""
+    """Choose name and port and write the claim; raises KsiError when no port is free or the registry cannot
+    be written.
+    """
     creator = proc.find(os.getpid()) or Process(os.getpid(), 0)
     with context.registry.locked(context.node):
         listing = context.registry.of_node(context.node).records
@@ -101,7 +103,9 @@ def other_port(context: Context, record: Record, tried: set[int]) -> Record:
 
 
 def _is_current(record: Record, job: Job, others_hold: bool) -> bool:
-    """False for what an earlier run of the job (requeue, restart, reboot) left: the id repeats, the run does not."""
+    """False for what an earlier run of the job (requeue, restart, reboot) left: the id repeats, the run does
+    not.
+    """
     if record.boot_id != proc.boot_id():
         return False
     if others_hold:
@@ -113,7 +117,8 @@ def _is_current(record: Record, job: Job, others_hold: bool) -> bool:
 def _port(context: Context, listing: list[Record], seed: int) -> int:
     settings = context.settings
     if wish := _preset(context):
-        # Only the user's own claims refuse a preset port: a stranger's may be made up, and binding tells the truth.
+        # Only the user's own claims refuse a preset port: a stranger's may be made up, and binding tells the
+        # truth.
         return ports.preset(
             wish, ports.claims(r for r in listing if r.uid == context.uid), settings.listen_address
         )
@@ -121,5 +126,7 @@ def _port(context: Context, listing: list[Record], seed: int) -> int:
 
 
 def _preset(context: Context) -> str:
-    """Return the K8S_PORT that the user set; one that came with KSI_JOB_ID was exported by a hook and is no wish."""
+    """Return the K8S_PORT that the user set; one that came with KSI_JOB_ID was exported by a hook and is no
+    wish.
+    """
     return "" if "KSI_JOB_ID" in context.environ else context.environ.get("K8S_PORT", "")

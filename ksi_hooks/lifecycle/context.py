@@ -1,4 +1,4 @@
-"""What every action on a cluster needs: whose it is, the site's settings, the registry, the user's directory."""
+"""What every action on a cluster needs: whose it is, the settings, the registry, the directories."""
 
 import os
 from collections.abc import Mapping
@@ -40,5 +40,7 @@ class Context:
         return Tools(tools.path, tools.environment, self.user_dir.log_file(cluster))
 
     def creating_tools(self, cluster: str) -> Tools:
-        """Return the programs for making a cluster: logged, and marked so that a deleter finds all they start."""
+        """Return the programs for making a cluster: logged, and marked so that a deleter finds all they
+        start.
+        """
         return self.tools_for(cluster).extended(**{CLUSTER_MARK: cluster})

@@ -27,7 +27,9 @@ MAX_TOKEN_SECONDS = 365 * 86400
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the job wants: its directory for /app, its end (epoch seconds, 0 unknown), whether other nodes need the API."""
+    """What the job wants: its directory for /app, its end (epoch seconds, 0 unknown), whether other nodes
+    need the API.
+    """
 
     work_dir: Path | None
     asked_dir: str
@@ -114,22 +116,15 @@ def _kind_once(context: Context, record: Record, wanted: Wanted, work_dir: Path,
         config, kind_config(context, record, wanted, work_dir).encode("utf-8", "surrogateescape"), mode=0o600
     )
 
-    def in_scope(argv: object) -> list[str]:
-        return scope.wrap(argv, cluster=record.cluster, tools=tools, uid=context.uid)  # type: ignore[arg-type]
-
+    launcher = scope.enter(tools, cluster=record.cluster, uid=context.uid)
     kubeconfig = record.run_dir / "kubeconfig"
     kind.create(
-        tools,
-        cluster=record.cluster,
-        config=config,
-        kubeconfig=kubeconfig,
-        timeout=deadline.left(),
-        wrap=in_scope,
+        launcher, cluster=record.cluster, config=config, kubeconfig=kubeconfig, timeout=deadline.left()
     )
     kubeconfig.chmod(0o600)
     Kubectl(tools, kubeconfig).wait_ready(Deadline(deadline.left(READY_SECONDS)))
     for image in context.settings.images:
-        kind.load_image(tools, cluster=record.cluster, image=image, timeout=deadline.left(), wrap=in_scope)
+        kind.load_image(launcher, cluster=record.cluster, image=image, timeout=deadline.left())
 
 
 def kind_config(context: Context, record: Record, wanted: Wanted, work_dir: Path) -> str:
@@ -214,7 +209,7 @@ def _start_log(context: Context, record: Record) -> None:
 
 
 def _api_address(node: str) -> str:
-    """Return an address of this node that other nodes reach: what its own name says, unless that is loopback."""
+    """Return an address of this node that other nodes reach: what its name says unless that is loopback."""
     with_name = {str(entry[4][0]) for entry in _addresses(node)}
     outside = sorted(address for address in with_name if not address.startswith("127."))
     return outside[0] if outside else "127.0.0.1"

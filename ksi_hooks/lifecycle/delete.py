@@ -18,8 +18,8 @@ from ksi_hooks.registry.store import live
 from ksi_hooks.run import CLUSTER_MARK, Deadline, Tools
 from ksi_hooks.tools import podman, scope
 
-# What a creation may be in the middle of. Podman's shared helpers (pause process, network helpers, DNS) carry the mark of
-# whichever cluster started them first and must live on for the user's others.
+# What a creation may be in the middle of. Podman's shared helpers (pause process, network helpers, DNS) carry
+# the mark of whichever cluster started them first and must live on for the user's others.
 CREATORS = frozenset({"kind", "podman", "kubectl", "systemd-run", "crun", "runc"})
 SHARED = frozenset(
     {"catatonit", "aardvark-dns", "slirp4netns", "pasta", "pasta.avx2", "podman pause", "fuse-overlayfs"}
@@ -31,8 +31,8 @@ END_SECONDS = 3.0
 def delete(context: Context, record: Record, deadline: Deadline) -> list[str]:
     """Delete a cluster with everything that belongs to it; returns what is left, one phrase each, or nothing.
 
-    What is left stays recorded as `deleting` for the next hook or ksi-gc. Raises no KsiError: a deletion that could not be
-    checked is a remainder too.
+    What is left stays recorded as `deleting` for the next hook or ksi-gc. Raises no KsiError: a deletion that
+    could not be checked is a remainder too.
     """
     try:
         marked = record
@@ -62,7 +62,8 @@ def remove_parts(context: Context, record: Record, deadline: Deadline) -> list[s
         return remains
     _end_processes(record, SHARED)
     if not ports.can_bind(record.port, context.settings.listen_address):
-        # Nothing of the cluster is left to hold it: a program of somebody else's does, or the kernel for a moment.
+        # Nothing of the cluster is left to hold it: a program of somebody else's does, or the kernel for a
+        # moment.
         _wait_for_port(record.port, context.settings.listen_address, deadline)
     return [f"process {p.pid} ({proc.name_of(p.pid)})" for p in _of_cluster(record, SHARED)]
 
@@ -105,7 +106,9 @@ def _end_creation(record: Record, tools: Tools, uid: int) -> None:
 
 
 def _end_processes(record: Record, spared: frozenset[str]) -> None:
-    """Wait for the helpers of the removed container (conmon, port forwarders) to go, and end those that do not."""
+    """Wait for the helpers of the removed container (conmon, port forwarders) to go, and end those that do
+    not.
+    """
     for process in proc.wait_gone(_of_cluster(record, spared), END_SECONDS):
         proc.send(process, signal.SIGKILL)
     proc.wait_gone(_of_cluster(record, spared), END_SECONDS)
@@ -118,7 +121,8 @@ def _of_cluster(record: Record, spared: frozenset[str]) -> list[Process]:
 def _remove_network(context: Context, record: Record, deadline: Deadline) -> None:
     """Remove kind's network with the user's last cluster on the node.
 
-    Under the user's lock: a claim made meanwhile either is seen here or finds no network and lets kind make it again.
+    Under the user's lock: a claim made meanwhile either is seen here or finds no network and lets kind make
+    it again.
     """
     with context.user_dir.locked():
         others = [

@@ -1,4 +1,6 @@
-"""What a job sees of its cluster: the variables, and the lines that tell it; the names are a public interface."""
+"""What a job sees of its cluster: the variables, and the lines that tell it; the names are a public
+interface.
+"""
 
 import contextlib
 from pathlib import Path
@@ -16,7 +18,8 @@ def variables(
 ) -> dict[str, str]:
     """Return the variables of a ready cluster; raises KsiError when its secrets cannot be read.
 
-    no_proxy: the job's value when it uses a proxy at all, which then must not be asked for the cluster's own API.
+    no_proxy: the job's value when it uses a proxy at all, which then must not be asked for the cluster's own
+    API.
     """
     token_file = secrets_dir / "token"
     found = {

@@ -11,9 +11,10 @@ def is_needed(
 ) -> bool:
     """True when the cluster has to stay after a task of the step of slurmstepd `leaving` has ended.
 
-    holders: those with a living slurmstepd. owns_job: the step is the batch script or interactive shell, which the job stands and
-    falls with. siblings: another task of the same step still lives or is about to start. until_job_end: the node's
-    epilog will delete it, so a job of several `srun` commands keeps one cluster.
+    holders: those with a living slurmstepd. owns_job: the step is the batch script or interactive shell,
+    which the job stands and falls with. siblings: another task of the same step still lives or is about to
+    start. until_job_end: the node's epilog will delete it, so a job of several `srun` commands keeps one
+    cluster.
     """
     if siblings:
         return True

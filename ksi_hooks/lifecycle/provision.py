@@ -1,4 +1,4 @@
-"""What a task of a k8s job does before it starts: make the job's cluster, or wait for it, and get its values."""
+"""What a task of a k8s job does before it starts: make the cluster or wait for it, get its values."""
 
 import socket
 import time
@@ -39,7 +39,7 @@ def provide(context: Context, job: Job, step: Step) -> Provided:
         if turn.turn is Turn.CREATE:
             record = _create(context, job, step, turn)
             return Provided(record, created=True, seconds=time.monotonic() - started)
-        record = turn.record  
+        record = turn.record
         if turn.turn is Turn.ATTACH:
             _require_answer(record)
             return Provided(record, created=False, seconds=time.monotonic() - started)
@@ -70,7 +70,9 @@ def _create(context: Context, job: Job, step: Step, turn: claim.Claim) -> Record
 
 
 def _wait_for_home_node(context: Context, job: Job) -> Record:
-    """Wait for the record that the job's first node publishes; one that appears and vanishes means that it failed."""
+    """Wait for the record that the job's first node publishes; one that appears and vanishes means that it
+    failed.
+    """
     deadline = Deadline(context.settings.attach_timeout)
     seen: Record | None = None
     while True:
@@ -107,6 +109,6 @@ def _require_answer(record: Record) -> None:
         socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS).close()
     except (OSError, ValueError) as error:
         raise KsiError(
-            f"the job's cluster does not answer any more: {record.cluster} at {record.api or 'no address'} ({error})",
+            f"the job's cluster does not answer any more: {record.cluster} at {record.api} ({error})",
             hint="ask for a new cluster by submitting the job again",
         ) from error

@@ -24,7 +24,7 @@ class Released:
 
 
 def release(context: Context, job: Job, step: Step, *, until_job_end: bool) -> Released:
-    """Give up this task's hold, and delete the job's clusters on this node when nobody needs them any more."""
+    """Give up this task's hold; delete the job's clusters on this node when nobody needs them any more."""
     if not job.is_home:
         return Released(needed=False)
     deadline = Deadline(context.settings.epilog_timeout)

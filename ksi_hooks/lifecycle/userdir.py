@@ -1,4 +1,4 @@
-"""One user's directory on one node: the lock of his hooks, his clusters' secrets, logs, and who holds what."""
+"""One user's directory on one node: the lock of his hooks, secrets, logs, and who holds what."""
 
 import contextlib
 import json

@@ -31,7 +31,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """A cluster, as written by its owner; `uid` is the file's, never what the file says. Times in epoch seconds."""
+    """A cluster, as written by its owner; `uid` is the file's, never what the file says. Times in epoch
+    seconds.
+    """
 
     cluster: str
     node: str
@@ -80,7 +82,7 @@ def job_of(cluster: str) -> int | None:
 
 
 def parse(data: bytes, *, uid: int, source: str) -> Record:
-    """Turn a file of an owner into a record; raises RecordError for anything that is not exactly one of ours."""
+    """Turn a file of an owner into a record; raises RecordError for anything that is not one of ours."""
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:

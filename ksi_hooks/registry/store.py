@@ -1,4 +1,6 @@
-"""The directory of records: one file per cluster, a directory per node, made by root and shared by all tenants."""
+"""The directory of records: one file per cluster, a directory per node, made by root and shared by all
+tenants.
+"""
 
 import contextlib
 import dataclasses
@@ -72,7 +74,9 @@ class Registry:
             yield
 
     def claim(self, record: Record) -> None:
-        """Write a new record; raises FileExistsError when the name is taken and KsiError when it cannot be written."""
+        """Write a new record; raises FileExistsError when the name is taken and KsiError when it cannot be
+        written.
+        """
         with _write_errors(self.path_of(record.node, record.cluster)) as path:
             files.create(path, record.to_bytes(), mode=RECORD_MODE)
 
@@ -89,7 +93,7 @@ class Registry:
             path.unlink(missing_ok=True)
 
     def read(self, node: str, cluster: str) -> Record | None:
-        """Return one record, or None when there is none; raises RecordError when the file cannot be trusted."""
+        """Return one record, None when there is none; raises RecordError when the file cannot be trusted."""
         path = self.path_of(node, cluster)
         try:
             content = files.read(path, limit=records.MAX_BYTES)
@@ -105,7 +109,9 @@ class Registry:
         return record
 
     def of_job(self, node: str, job_id: int, uid: int) -> list[Record]:
-        """Return the user's records of a job on a node, the newest first; what strangers planted does not count."""
+        """Return the user's records of a job on a node, the newest first; what strangers planted does not
+        count.
+        """
         start = records.cluster_name(job_id, "")
         found = []
         for cluster in self._clusters(node):
@@ -139,12 +145,14 @@ class Registry:
         return sorted(name for name in names if NODE_NAME.fullmatch(name))
 
     def path_of(self, node: str, cluster: str) -> Path:
-        """Return the file of a cluster: in the node's directory, or flat with the node in front of the name."""
+        """Return the file of a cluster: in the node's directory, or flat with the node before the name."""
         room = self._room(node)
         return room / f"{cluster}{SUFFIX}" if room != self.top else room / f"{node}~{cluster}{SUFFIX}"
 
     def secrets_dir(self, cluster: str) -> Path:
-        """Return where kubeconfig and token of a job with several nodes lie: shared, but the owner's alone (0700)."""
+        """Return where kubeconfig and token of a job with several nodes lie: shared, but the owner's alone
+        (0700).
+        """
         return self.top / f"secrets-{cluster}"
 
     def prepare(self, nodes: list[str]) -> list[Path]:

@@ -1,6 +1,7 @@
 """Constraint expressions of sbatch: does one ask for a feature, as a whole word?
 
-Grammar from sbatch(1): `&` and `,` AND, `|` OR, parentheses, `[...]` alternatives of which each node has one, `*N` node counts.
+Grammar from sbatch(1): `&` and `,` AND, `|` OR, parentheses, `[...]` alternatives of which each node has one,
+`*N` node counts.
 """
 
 import itertools

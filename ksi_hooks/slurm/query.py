@@ -1,7 +1,7 @@
 """Asking Slurm's controller, with the three answers that exist: yes, no, could not be had.
 
-Only fields without free text are asked for, by `squeue --format`, so that nothing a user wrote (job name, comment, path)
-can be taken for an answer.
+Only fields without free text are asked for, by `squeue --format`, so that nothing a user wrote (job name,
+comment, path) can be taken for an answer.
 """
 
 import time

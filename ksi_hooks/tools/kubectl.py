@@ -42,7 +42,9 @@ class Kubectl:
             raise KsiError(f"cluster node not ready after {deadline.seconds:g} s: {error}") from error
 
     def wait_for_default_account(self, deadline: Deadline) -> None:
-        """Wait for the account without which every pod is refused; a controller makes it some time after the node."""
+        """Wait for the account without which every pod is refused; a controller makes it some time after the
+        node.
+        """
         while True:
             status, answer = self.tools.status(
                 self._argv(

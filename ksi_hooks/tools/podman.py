@@ -58,7 +58,9 @@ def volumes(tools: Tools, *, label: str, timeout: float) -> list[str]:
 
 
 def remove_containers(tools: Tools, names: Sequence[str], *, timeout: float) -> None:
-    """Remove containers at once: nothing in a cluster that is thrown away is worth a stop grace (10 s by default)."""
+    """Remove containers at once: nothing in a cluster that is thrown away is worth a stop grace (10 s by
+    default).
+    """
     tools.run(["podman", "rm", "--force", "--time", "0", "--volumes", *names], timeout=timeout, ok=(0, 1))
 
 
@@ -68,7 +70,7 @@ def remove_volumes(tools: Tools, names: Sequence[str], *, timeout: float) -> Non
 
 
 def remove_network(tools: Tools, name: str, *, timeout: float) -> None:
-    """Remove a network that no container uses; status 1 is "no such network", 2 "in use" (podman-network-rm)."""
+    """Remove an unused network; status 1 is "no such network", 2 "in use" (podman-network-rm)."""
     tools.run(["podman", "network", "rm", name], timeout=timeout, ok=(0, 1, 2))
 
 

@@ -1,6 +1,6 @@
 """The one place that decides in which cgroup a command lives that leaves something running."""
 
-from collections.abc import Sequence
+import dataclasses
 from pathlib import Path
 
 from ksi_hooks.errors import CommandFailed, KsiError
@@ -14,17 +14,18 @@ def unit_of(cluster: str) -> str:
     return f"{cluster}.scope"
 
 
-def wrap(argv: Sequence[str], *, cluster: str, tools: Tools, uid: int) -> list[str]:
-    """Return the command, put into a scope of the user's manager where the user is not root.
+def enter(tools: Tools, *, cluster: str, uid: int) -> Tools:
+    """Return tools whose programs start in a scope of the user's manager, where the user is not root.
 
-    What is started in a Slurm step's cgroup dies with the step, and that cgroup may lack controllers kind needs. Root's Podman
-    asks nobody for a cgroup and runs directly. Raises KsiError when the user has no manager to ask.
+    What is started in a Slurm step's cgroup dies with the step, and that cgroup may lack controllers kind
+    needs. Root's Podman asks nobody for a cgroup and runs directly. Raises KsiError when the user has no
+    manager to ask.
     """
     if uid == 0:
-        return list(argv)
+        return tools
     _require_bus(tools, uid)
-    scope = ["systemd-run", "--user", "--scope", "--quiet", "--collect", f"--unit={unit_of(cluster)}"]
-    return [*scope, "--property=Delegate=yes", "--", *argv]
+    command = ["systemd-run", "--user", "--scope", "--quiet", "--collect", f"--unit={unit_of(cluster)}"]
+    return dataclasses.replace(tools, prefix=(*command, "--property=Delegate=yes", "--"))
 
 
 def kill(cluster: str, *, tools: Tools, uid: int) -> None:
@@ -44,7 +45,8 @@ def _require_bus(tools: Tools, uid: int) -> None:
         return
     runtime_dir = tools.environment.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}"
     state = "has no bus" if Path(runtime_dir).is_dir() else "does not exist"
+    user = tools.environment.get("USER", str(uid))
     raise KsiError(
         f"no user service manager on this node: {runtime_dir} {state}",
-        hint=f"the administrator installs ksi-prolog, or runs: loginctl enable-linger {tools.environment.get('USER', uid)}",
+        hint=f"the administrator installs ksi-prolog, or runs: loginctl enable-linger {user}",
     )
