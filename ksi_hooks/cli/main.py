@@ -12,7 +12,7 @@ from types import ModuleType
 
 from ksi_hooks import __version__
 from ksi_hooks.cli.parsing import Parser
-from ksi_hooks.errors import KsiError
+from ksi_hooks.errors import KsiError, UsageError
 
 COMMANDS = {
     "run": "make a cluster, run a script with it, delete the cluster",
@@ -43,11 +43,13 @@ def entry() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command and return its exit status; errors become one sentence and a hint."""
-    debug = "--debug" in argv
+    args = argparse.Namespace(debug=False)
     try:
-        return _flushed(dispatch(argv))
+        parser = _parser(argv)
+        parser.parse_args(argv, args)
+        return _flushed(dispatch(args) if args.subcommand else _usage(parser))
     except KsiError as error:
-        if debug:
+        if args.debug:
             traceback.print_exc()
         _complain(str(error), error.hint)
         return error.exit_status
@@ -58,22 +60,25 @@ def run(argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
-        if debug:
+        if args.debug:
             raise
         _complain(f"internal error: {type(error).__name__}: {error}", f"report it with {_keep_traceback()}")
         return 1
 
 
-def dispatch(argv: Sequence[str]) -> int:
-    """Parse the command line and call the subcommand; raises KsiError."""
-    parser = _parser(argv)
-    args = parser.parse_args(argv)
-    if not args.command:
-        parser.print_help()
-        return 2
-    status = _module(args.command).main(args)
-    assert isinstance(status, int)
-    return status
+def dispatch(args: argparse.Namespace) -> int:
+    """Call the subcommand; raises KsiError."""
+    main = _module(args.subcommand).main
+    if args.subcommand == "run":
+        from ksi_hooks.cli import site
+
+        return int(main(args, site.of(args).settings))
+    return int(main(args))
+
+
+def _usage(parser: Parser) -> int:
+    parser.print_help(sys.stderr)
+    return UsageError.exit_status
 
 
 def _parser(argv: Sequence[str]) -> Parser:
@@ -86,7 +91,7 @@ def _parser(argv: Sequence[str]) -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"ksi {__version__}")
     _add_common(parser, None, False)
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    subparsers = parser.add_subparsers(dest="subcommand", metavar="COMMAND")
     for name, about in COMMANDS.items():
         if name not in argv:  # only the wanted subcommand is imported
             subparsers.add_parser(name, help=about)

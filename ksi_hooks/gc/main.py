@@ -139,3 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"ksi-gc {__version__}")
     return parser
+
+
+if __name__ == "__main__":  # as ksi-gc.service starts it
+    entry()

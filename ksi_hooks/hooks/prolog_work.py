@@ -46,6 +46,8 @@ class PrologWork:
 
     def lines(self, error: KsiError | None) -> list[str]:
         """Return what goes to slurmstepd: all exports or none."""
+        if isinstance(error, Interrupted):
+            return []  # the job is being ended; Slurm says so itself
         return exports.failure_lines(error) if error else self._directives
 
     def status(self, error: KsiError | None) -> int:

@@ -2,7 +2,6 @@
 interface.
 """
 
-import contextlib
 from pathlib import Path
 
 from ksi_hooks.config import Settings
@@ -73,8 +72,7 @@ def success_lines(record: Record, seconds: float) -> list[str]:
 
 def failure_lines(error: KsiError) -> list[str]:
     """Return what a task tells the user when there is no cluster: what failed and what to do."""
-    lines = []
-    with contextlib.suppress(ValueError):
-        lines.append(print_line(f"ksi: error: {error}"))
+    lines = [print_line(f"ksi: error: {error}")]
+    if error.hint:
         lines.append(print_line(f"ksi: hint: {error.hint}"))
     return lines
