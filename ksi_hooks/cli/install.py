@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,17 +9,16 @@ from pathlib import Path
 
 import ksi_hooks
 from ksi_hooks import config
+from ksi_hooks.cli.nodes import nodes_of
+from ksi_hooks.cli.output import warn
 from ksi_hooks.cli.parsing import Parser, Subparsers, add
 from ksi_hooks.config import Settings
-from ksi_hooks.errors import CommandFailed, ConfigError, KsiError, ProgramMissing, UsageError
+from ksi_hooks.errors import CommandFailed, ConfigError, KsiError
 from ksi_hooks.install import apply, hindrances, plan, settings_file
 from ksi_hooks.install.plan import Planned, Site
-from ksi_hooks.registry.record import NODE_NAME
 from ksi_hooks.registry.store import Registry
 from ksi_hooks.run import Tools, base_environment
-from ksi_hooks.slurm import job as jobs
 
-SINFO_SECONDS = 3.0
 PYTHON_SECONDS = 20.0
 EXAMPLES = """
 ksi install --set registry_dir=/shared/ksi
@@ -60,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
     """Install and return 0; raises KsiError before anything is written when something is wrong."""
     prepared = prepare(args, os.environ)
     for warning in hindrances.warnings(prepared.settings, prepared.site):
-        print(f"ksi: warning: {warning}", file=sys.stderr)
+        warn(warning)
     changes = _write(prepared, dry_run=args.dry_run)
     if changes:
         print(f"{changes} would change." if args.dry_run else f"{changes} changed.")
@@ -81,7 +79,7 @@ def prepare(args: argparse.Namespace, environ: Mapping[str, str]) -> Installatio
     _require_package(site, tools)
     kept = Planned(site.settings_file.resolve(), text, plan.DATA)
     planned = [kept, *plan.hooks(site, settings), *plan.system_files(site, settings)]
-    return Installation(site, settings, planned, _nodes(args.nodes, tools))
+    return Installation(site, settings, planned, nodes_of(args.nodes, tools))
 
 
 def _settings_text(site: Site, values: dict[str, object]) -> tuple[str, Settings]:
@@ -111,21 +109,6 @@ def _require_package(site: Site, tools: Tools) -> None:
             f"{site.python} does not find ksi_hooks and what it needs by itself: {error}",
             hint=f"{site.python} -m pip install ksi_hooks (or the checkout's directory), then ksi install",
         ) from error
-
-
-def _nodes(host_list: str | None, tools: Tools) -> list[str]:
-    """Return the nodes that get a directory in the registry: those asked for, Slurm's, or this one."""
-    if host_list is not None:
-        names = list(jobs.hosts(host_list))
-        if not names or not all(NODE_NAME.fullmatch(name) for name in names):
-            raise UsageError(f"--nodes: not a list of nodes: {host_list!r}", hint="--nodes 'n[01-16],login1'")
-        return list(dict.fromkeys(names))
-    try:
-        listing = tools.capture(["sinfo", "-h", "-N", "-o", "%N"], timeout=SINFO_SECONDS)
-    except (CommandFailed, ProgramMissing):
-        listing = ""
-    names = [name for line in listing.splitlines() if NODE_NAME.fullmatch(name := line.strip())]
-    return sorted(set(names)) or [socket.gethostname().split(".")[0]]
 
 
 def _write(prepared: Installation, *, dry_run: bool) -> int:
