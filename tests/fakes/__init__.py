@@ -1,1 +1,1 @@
-"""Tests of the real hook files: an emulated step daemon starts them, stateful fakes stand in for all programs."""
+"""Tests of the real hook files: an emulated step daemon starts them, fakes stand in for all programs."""

@@ -1,23 +1,23 @@
-"""A site for one test: settings, registry, hook files, and a directory of fake programs whose calls can be read."""
+"""A site for one test: settings, registry, hook files, and fake programs whose calls can be read."""
 
 import json
 import os
 import pwd
 import shlex
 import shutil
+import signal
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import ksi_hooks
-from ksi_hooks import proc, render
-from ksi_hooks.config import Settings
+from fakes.steps import Step
+from ksi_hooks import config, proc
+from ksi_hooks.install import plan
 from ksi_hooks.registry.record import Record
 from ksi_hooks.registry.store import Registry
 from ksi_hooks.run import CLUSTER_MARK
-
-from fakes.steps import Step
 
 HERE = Path(__file__).parent
 PACKAGE = Path(ksi_hooks.__file__).parent
@@ -49,7 +49,6 @@ class Site:
             directory.mkdir()
         for directory in (self.state_dir, self.run_root, self.work_dir):
             directory.chmod(0o1777)
-        self.settings_file = base / "ksi.yaml"
         self.registry = Registry(base / "registry", 10.0)
         self.registry.prepare(["n1", "n2", "localhost"])
         self._install_programs()
@@ -57,8 +56,8 @@ class Site:
 
     # Setting up
 
-    def configure(self, **settings: object) -> None:
-        """Write the settings and render the hook files."""
+    def configure(self, *, python: str = sys.executable, **settings: object) -> None:
+        """Write the settings and the hook files, as an installation does."""
         values = {
             "registry_dir": str(self.registry.top),
             "run_dir": f"{self.run_root}/%u",
@@ -69,32 +68,17 @@ class Site:
             "attach_timeout": 30,
             **settings,
         }
+        installation = plan.Site(self.base, python, PACKAGE)
+        installation.settings_file.parent.mkdir(parents=True, exist_ok=True)
+        self.settings_file = installation.settings_file
         self.settings_file.write_text(json.dumps(values))  # JSON is YAML
-        self.settings = Settings(
-            registry_dir=self.registry.top, run_dir=self.run_root / "%u", node_state_dir=self.node_state_dir
-        )
-        self.render(values)
-
-    def render(self, values: dict[str, object]) -> None:
-        """Write the hook files as the installation does."""
-        common = {
-            "version": ksi_hooks.__version__,
-            "python": values.pop("python", sys.executable),
-            "config": str(self.settings_file),
-            "node_state_dir": str(self.node_state_dir),
-            "run_root": str(self.run_root),
-            "feature": values.get("feature", "k8s"),
-            "on_failure": values.get("on_failure", "fail"),
-        }
-        for name in ("task-prolog", "task-epilog", "prolog", "epilog"):
-            module = name.replace("-", "_") if name.startswith("task") else f"node_{name}"
-            following = values.get(f"{name.replace('-', '_')}_next")
-            hook = str(PACKAGE / "hooks" / f"{module}.py")
-            text = render.render(f"ksi-{name}.sh.j2", {**common, "hook": hook, "next": following})
-            file = self.base / f"ksi-{name}"
-            file.write_text(text)
-            file.chmod(0o755)
-        self.task_prolog, self.task_epilog = self.base / "ksi-task-prolog", self.base / "ksi-task-epilog"
+        self.settings = config.parse(values, "the test's settings")
+        for hook in plan.hooks(installation, self.settings):
+            hook.path.parent.mkdir(parents=True, exist_ok=True)
+            hook.path.write_text(hook.text)
+            hook.path.chmod(hook.mode)
+        self.task_prolog, self.task_epilog = map(installation.hook, ("task-prolog", "task-epilog"))
+        self.node_prolog, self.node_epilog = map(installation.hook, ("prolog", "epilog"))
 
     def mark(self, job_id: int) -> None:
         """Leave the root pair's marker for a job, which makes it a k8s job."""
@@ -103,17 +87,19 @@ class Site:
         (markers / str(job_id)).write_text("{}")
 
     def script(self, call: str, **rule: object) -> None:
-        """Make calls with these words behave differently: status, stdout, stderr, delay, leaves, at, times."""
+        """Make calls with these words behave so: status, stdout, stderr, delay, leaves, at, times."""
         file = self.state_dir / "script.json"
         rules = json.loads(file.read_text()) if file.exists() else []
         file.write_text(json.dumps([*rules, {"call": call, **rule}]))
 
     def slurm_says(self, *jobs: dict[str, object], nodes: dict[str, str] | None = None) -> None:
-        """Set what squeue and sinfo know: rows with A (id), N (nodes), f (constraint), T (state), S (start)."""
+        """Set what squeue and sinfo know: A (id), N (nodes), f (constraint), T (state), S (start)."""
         (self.state_dir / "jobs.json").write_text(json.dumps(jobs))
         (self.state_dir / "nodes.json").write_text(json.dumps(nodes or {}))
 
-    def environment(self, job_id: int, node: str, *, uid: int | None = None, start_time: int | None = None) -> dict:
+    def environment(
+        self, job_id: int, node: str, *, uid: int | None = None, start_time: int | None = None
+    ) -> dict[str, str]:
         """Return a task's environment: Slurm's variables, and what a user may have about him."""
         uid = os.getuid() if uid is None else uid
         start = int(time.time()) - 1 if start_time is None else start_time
@@ -153,7 +139,8 @@ class Site:
 
     def refused(self) -> list[str]:
         """Return the calls that the fakes do not know."""
-        return [line for log in self.state_dir.glob("store-*/refused.jsonl") for line in log.read_text().splitlines()]
+        logs = self.state_dir.glob("store-*/refused.jsonl")
+        return [line for log in logs for line in log.read_text().splitlines()]
 
     def state(self, what: str) -> list[dict]:
         """Return what exists: container, volume, network."""
@@ -187,12 +174,13 @@ class Site:
     def close(self) -> None:
         """End the processes that the fakes left, and remove everything."""
         for container in self.state("container"):
-            if container["helper"] and (found := proc.find(container["helper"])) and proc.name_of(found.pid) == "conmon":
-                proc.send(found, 9)
+            helper = proc.find(container["helper"])
+            if helper and proc.name_of(helper.pid) == "conmon":
+                proc.send(helper, signal.SIGKILL)
         shutil.rmtree(self.base, ignore_errors=True)
 
     def _install_programs(self) -> None:
-        program = (HERE / "program.py").read_text()
+        program = f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport programs\nprograms.main()\n"
         for name in PROGRAMS:
             file = self.tools_dir / name
             file.write_text(f"#!{sys.executable} -IS\n{program}")

@@ -1,9 +1,11 @@
 """The slurmstepd of one step, as far as its hooks can tell.
 
-Read from standard input by a Python whose whole command line is `slurmstepd: [7.batch]` (see steps.py). Tasks are forked
-from it; each runs the TaskProlog as its child, reads its output to the end without a time limit, kills what is left of its
-process group and becomes the user's program. TaskEpilogs are children of the daemon, one after another.
+Read from standard input by a Python whose whole command line is `slurmstepd: [7.batch]` (see steps.py). Tasks
+are forked from it; each runs the TaskProlog as its child, reads its output to the end without a time limit,
+kills what is left of its process group and becomes the user's program. TaskEpilogs are children of the
+daemon, one after another.
 """
+# ruff: noqa: PTH104, PTH106, PTH123
 
 import json
 import os
@@ -114,22 +116,22 @@ def become_user():
 
 
 def name_process(name):
-    with open("/proc/self/comm", "w") as comm:  # noqa: PTH123 - runs without site packages, kept plain
+    with open("/proc/self/comm", "w") as comm:
         comm.write(name)
 
 
 def identity(pid):
     """Return number and start time, so that nobody takes a later process for this one."""
-    with open(f"/proc/{pid}/stat") as stat:  # noqa: PTH123
+    with open(f"/proc/{pid}/stat") as stat:
         return {"pid": pid, "start": int(stat.read().rpartition(")")[2].split()[19])}
 
 
 def note(name, value):
     """Leave a result for the test: whole or not at all."""
     path = f"{ROOM}/{name}"
-    with open(f"{path}.new", "w", errors="surrogateescape") as file:  # noqa: PTH123
+    with open(f"{path}.new", "w", errors="surrogateescape") as file:
         json.dump(value, file)
-    os.rename(f"{path}.new", path)  # noqa: PTH104
+    os.rename(f"{path}.new", path)
 
 
 main()

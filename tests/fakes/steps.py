@@ -20,7 +20,7 @@ LINE = re.compile(r"export [A-Za-z_][A-Za-z0-9_]*=[^\r\n]*|unset [A-Za-z0-9_]+|p
 
 @dataclass(frozen=True)
 class Prolog:
-    """What a TaskProlog did, its output parsed as slurmstepd parses it: three verbs in column 0, all else dropped."""
+    """What a TaskProlog did, its output parsed as slurmstepd does: three verbs in column 0."""
 
     status: int
     output: str
@@ -67,9 +67,21 @@ class Step:
     """One step of a job on one node, with a real process tree: slurmstepd, its tasks, their hooks."""
 
     def __init__(
-        self, site, job_id, kind="batch", *, tasks=1, node="n1", env=None, drop=(), uid=None, cwd=None,
-        cwd_vanishes=False, umask=0o022, start_time=None,
-    ):  # fmt: skip
+        self,
+        site,
+        job_id,
+        kind="batch",
+        *,
+        tasks=1,
+        node="n1",
+        env=None,
+        drop=(),
+        uid=None,
+        cwd=None,
+        cwd_vanishes=False,
+        umask=0o022,
+        start_time=None,
+    ):
         self.site = site
         self.tasks = tasks
         self.room = Path(tempfile.mkdtemp(prefix=f"step-{job_id}-", dir=site.base))
@@ -83,15 +95,21 @@ class Step:
             self.environment.pop(name, None)
         reader, self._commands = os.pipe()
         setup = {
-            "room": str(self.room), "commands": reader, "cwd": str(cwd), "umask": umask, "uid": uid,
-            "cwd_vanishes": cwd_vanishes, "prolog": str(site.task_prolog), "epilog": str(site.task_epilog),
-        }  # fmt: skip
+            "room": str(self.room),
+            "commands": reader,
+            "cwd": str(cwd),
+            "umask": umask,
+            "uid": uid,
+            "cwd_vanishes": cwd_vanishes,
+            "prolog": str(site.task_prolog),
+            "epilog": str(site.task_epilog),
+        }
         with DAEMON.open() as program:
             self.daemon = subprocess.Popen(
                 [f"slurmstepd: [{job_id}.{kind}]"],
                 executable=sys.executable,
                 stdin=program,
-                env={"STEPD_SETUP": json.dumps(setup), "PYTHONHOME": f"{sys.base_prefix}:{sys.base_exec_prefix}"},
+                env={"STEPD_SETUP": json.dumps(setup), "PYTHONHOME": f"{sys.base_prefix}:{sys.base_prefix}"},
                 pass_fds=[reader],
                 start_new_session=True,
             )
@@ -174,7 +192,7 @@ class Step:
 
 
 def end_group(pid, start):
-    """Kill a process group that this test started, though its leader may be gone and its number used again."""
+    """Kill a process group that this test started; its leader may be gone, and its number used again."""
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError, IndexError):
             fields = (entry / "stat").read_text(errors="replace").rpartition(")")[2].split()
