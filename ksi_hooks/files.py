@@ -71,13 +71,12 @@ def replace(path: Path, data: bytes, *, mode: int) -> None:
 
 
 def private_dir(path: Path) -> Path:
-    """Make, or accept, a directory that is this user's alone (0700, no link); parents have to exist or be
-    makeable.
+    """Make, or accept, a directory that is this user's alone (0700, no link) inside one that exists.
 
-    Raises KsiError when somebody else owns the name.
+    A missing parent is not made: whoever made it would own a directory that others use. Raises KsiError when
+    somebody else owns the name.
     """
     try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
         status = path.lstat()

@@ -29,9 +29,9 @@ def boot_id() -> str:
 def find(pid: int) -> Process | None:
     """Return the running process with this number, or None (also for a zombie)."""
     fields = _stat_fields(pid)
-    if fields is None or fields[0] in "ZX":
-        return None
-    return Process(pid, int(fields[19]))
+    if fields is None:
+        return Process(pid, 0) if _exists(pid) else None  # /proc mounted with hidepid
+    return None if fields[0] in "ZX" else Process(pid, int(fields[19]))
 
 
 def parent_of(pid: int) -> Process | None:
@@ -43,9 +43,7 @@ def parent_of(pid: int) -> Process | None:
 def is_alive(process: Process) -> bool:
     """True when exactly this process still runs; with /proc hidden the number has to do."""
     found = find(process.pid)
-    if found is not None:
-        return process.start in (0, found.start)
-    return process.start == 0 and _exists(process.pid)
+    return found is not None and (process.start == found.start or 0 in (process.start, found.start))
 
 
 def children_of(pid: int) -> list[int]:
@@ -134,6 +132,8 @@ def _stat_fields(pid: int) -> list[str] | None:
 
 
 def _exists(pid: int) -> bool:
+    if pid <= 0:  # these numbers mean groups of processes
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

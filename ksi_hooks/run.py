@@ -122,8 +122,9 @@ def base_environment(path: Sequence[Path], uid: int, wishes: Mapping[str, str]) 
         entry = pwd.getpwuid(uid)
         environment |= {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
     environment |= {name: wishes[name] for name in (*PROXIES, "SLURM_CONF") if name in wishes}
-    runtime_dir = Path(wishes.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}")
-    if _is_own_dir(runtime_dir, uid):
+    # A value inherited from the login node often names a directory that this node does not have.
+    candidates = [Path(p) for p in (wishes.get("XDG_RUNTIME_DIR"), f"/run/user/{uid}") if p]
+    if runtime_dir := next((p for p in candidates if _is_own_dir(p, uid)), None):
         environment["XDG_RUNTIME_DIR"] = os.fspath(runtime_dir)
         if (runtime_dir / "bus").is_socket():
             environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={runtime_dir}/bus"

@@ -28,8 +28,9 @@ def of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Sit
     if path is not None:
         return Site(config.load(path), path)
     settings = config.personal(environ)
-    files.private_dir(settings.registry_dir.parent)
-    files.private_dir(settings.registry_dir)
+    settings.registry_dir.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for directory in (settings.registry_dir.parent, settings.registry_dir, settings.run_root):
+        files.private_dir(directory)
     (settings.registry_dir / LOCK_NAME).touch(mode=0o600)
     return Site(settings, None)
 

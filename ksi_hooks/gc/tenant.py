@@ -14,19 +14,26 @@ from ksi_hooks.config import NODE_PORTS, Settings
 from ksi_hooks.errors import KsiError
 from ksi_hooks.lifecycle import delete as deletion
 from ksi_hooks.lifecycle.context import Context
+from ksi_hooks.lifecycle.userdir import UserDir
 from ksi_hooks.proc import Process
 from ksi_hooks.registry import record as records
 from ksi_hooks.registry.record import Record, State
-from ksi_hooks.run import Deadline
+from ksi_hooks.run import Deadline, Tools, base_environment
 from ksi_hooks.tools import podman
 
 LIST_SECONDS = 30.0
 
 
-def clusters(settings: Settings, node: str) -> list[tuple[str, float]]:
+def clusters(settings: Settings) -> list[tuple[str, float]]:
     """Return names and creation times (epoch seconds) of the kind clusters in this user's store."""
-    tools = Context.make(settings, node, os.environ).tools()
+    tools = Tools(settings.tools_path, base_environment(settings.tools_path, os.getuid(), os.environ))
     return [(c.cluster, c.created) for c in podman.containers(tools, timeout=LIST_SECONDS)]
+
+
+def tidy(settings: Settings) -> None:
+    """Remove notes about jobs that nothing holds any more, old answers of Slurm's, and old logs."""
+    if settings.user_run_dir(os.getuid()).is_dir():
+        UserDir.make(settings, os.getuid()).prune(settings.log_keep_days)
 
 
 def delete(settings: Settings, node: str, names: list[str]) -> dict[str, list[str]]:
@@ -76,7 +83,11 @@ def main(argv: list[str]) -> int:
     config_file, action, node, *names = argv[1:]
     try:
         settings = config.load(Path(config_file))
-        answer = clusters(settings, node) if action == "list" else delete(settings, node, names)
+        if action == "list":
+            tidy(settings)
+            answer: object = clusters(settings)
+        else:
+            answer = delete(settings, node, names)
     except KsiError as error:
         sys.stderr.write(f"{error}\n")
         return 1

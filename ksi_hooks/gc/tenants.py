@@ -16,9 +16,13 @@ MARGIN_SECONDS = 5.0
 
 
 def clusters(config_file: Path, settings: Settings, node: str, uid: int) -> list[Found]:
-    """Return the kind clusters in a user's store; raises KsiError when they could not be listed."""
+    """Tidy a user's run directory and return the kind clusters in his store.
+
+    Raises KsiError when they could not be listed.
+    """
     if uid == os.geteuid():
-        return [Found(name, uid, created) for name, created in tenant.clusters(settings, node)]
+        tenant.tidy(settings)
+        return [Found(name, uid, created) for name, created in tenant.clusters(settings)]
     answer = _as_tenant(config_file, settings, uid, ["list", node])
     if not isinstance(answer, list):
         raise KsiError(f"no answer that can be read from the process of user {uid}")

@@ -42,6 +42,7 @@ class PrologWork:
         lines = exports.export_lines(found)
         if provided.created and settings.print:
             lines += exports.success_lines(record, provided.seconds)
+            lines += exports.expiry_lines(found.get("K8S_CLUSTER_API_TOKEN", ""), job.end)
         self._directives = lines
 
     def lines(self, error: KsiError | None) -> list[str]:

@@ -39,8 +39,8 @@ class Claim:
 def take_turn(context: Context, job: Job, *, others_hold: bool) -> Claim:
     """Decide for a task on the home node, and write the claim when it is this task's turn to create.
 
-    Call with the user's lock held. others_hold: another living step already uses the job's cluster, so
-    whatever is recorded belongs to this run of the job.
+    Call with the user's lock held. others_hold: another task of a living step already uses the job's
+    cluster, so whatever is recorded belongs to this run of the job.
     """
     known = [r for r in context.registry.of_job(context.node, job.id, context.uid) if not r.held_by_creator]
     current = [r for r in known if _is_current(r, job, others_hold)]

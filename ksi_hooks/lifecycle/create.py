@@ -7,22 +7,21 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from ksi_hooks import files
+from ksi_hooks import files, proc
 from ksi_hooks.errors import CommandFailed, KsiError
-from ksi_hooks.lifecycle import causes, claim, delete
+from ksi_hooks.lifecycle import access, causes, claim, delete
 from ksi_hooks.lifecycle.context import Context
 from ksi_hooks.registry.record import Record, State
 from ksi_hooks.render import render, render_file
 from ksi_hooks.run import Deadline, Tools
-from ksi_hooks.tools import kind, kubectl, podman, scope
+from ksi_hooks.tools import kind, podman, scope
 from ksi_hooks.tools.kubectl import Kubectl
 
 READY_SECONDS = 300.0  # as the predecessor's --wait 5m
 STEP_SECONDS = 30.0
 PORT_TRIES = 5
-MARGIN_SECONDS = 600  # the token outlives the job's end by this
-DEFAULT_TOKEN_SECONDS = 7 * 86400  # when Slurm does not tell the job's end
-MAX_TOKEN_SECONDS = 365 * 86400
+SLOT_SHARE = 0.25  # of create_timeout, for waiting until others have made theirs
+SLOT_POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,7 @@ def create(context: Context, record: Record, wanted: Wanted) -> Record:
         tools = context.creating_tools(record.cluster)
         _start_log(context, record)
         require_image(context, tools, deadline)
+        _wait_for_slot(context, record)
         current = _run_kind(context, record, wanted, work_dir, deadline)
         current = _make_access(context, current, wanted, deadline)
         return _publish(context, current)
@@ -90,6 +90,29 @@ def require_image(context: Context, tools: Tools, deadline: Deadline) -> None:
         )
 
 
+def _wait_for_slot(context: Context, record: Record) -> None:
+    """Let earlier creations on this node end first when the site limits how many go on together.
+
+    Bounded: a claim that a stranger made up must not keep others for ever.
+    """
+    slots = context.settings.create_slots
+    deadline = Deadline(context.settings.create_timeout * SLOT_SHARE)
+    while slots and not deadline.passed:
+        earlier = [
+            r
+            for r in context.registry.of_node(context.node).records
+            if r.state is State.CREATING and r.created < record.created and _is_of_owner(r)
+        ]
+        if len(earlier) < slots:
+            return
+        time.sleep(SLOT_POLL_SECONDS)
+
+
+def _is_of_owner(record: Record) -> bool:
+    """True when the creator that a claim names runs and belongs to the claim's owner."""
+    return proc.is_alive(record.creator) and proc.owner_of(record.creator.pid) == record.uid
+
+
 def _run_kind(context: Context, record: Record, wanted: Wanted, work_dir: Path, deadline: Deadline) -> Record:
     tried: set[int] = set()
     while True:
@@ -102,7 +125,7 @@ def _run_kind(context: Context, record: Record, wanted: Wanted, work_dir: Path, 
             taken = causes.port_in_use(error.tail) and len(tried) < PORT_TRIES
             again = taken or (cause is not None and cause.passes and len(tried) < 2)
             if not again or deadline.passed:
-                raise _explained(context, record, error, cause) from error
+                raise _explained(context, record, error) from error
             delete.remove_parts(context, record, Deadline(STEP_SECONDS))
             if taken:
                 record = claim.other_port(context, record, tried)
@@ -145,30 +168,12 @@ def kind_config(context: Context, record: Record, wanted: Wanted, work_dir: Path
 
 
 def _make_access(context: Context, record: Record, wanted: Wanted, deadline: Deadline) -> Record:
-    tools = context.creating_tools(record.cluster)
-    client = Kubectl(tools, record.run_dir / "kubeconfig")
     try:
-        access = kubectl.read_access(client.kubeconfig)
-        account = {"account": kubectl.ACCOUNT, "namespace": kubectl.NAMESPACE}
-        client.apply(render("admin-user.yaml.j2", account), timeout=deadline.left(STEP_SECONDS))
-        token = client.create_token(
-            seconds=token_seconds(wanted.end, time.time()), timeout=deadline.left(STEP_SECONDS)
+        return access.make(
+            context, record, job_end=wanted.end, spans_nodes=wanted.spans_nodes, deadline=deadline
         )
-        if not token or not token.isprintable() or " " in token:
-            raise KsiError(f"kubectl create token gave no token but {len(token)} other characters")
-        kubectl.check_token(access, token, timeout=deadline.left(STEP_SECONDS))
-        client.wait_for_default_account(Deadline(deadline.left(READY_SECONDS)))
     except CommandFailed as error:
-        raise _explained(context, record, error, causes.explain(error.tail)) from error
-    secrets = {"ca.crt": access.ca, "token": token.encode()}
-    for name, data in secrets.items():
-        files.replace(record.run_dir / name, data, mode=0o600)
-    secrets_dir = None
-    if wanted.spans_nodes:
-        secrets_dir = files.private_dir(context.registry.secrets_dir(record.cluster))
-        for name, data in {**secrets, "kubeconfig": client.kubeconfig.read_bytes()}.items():
-            files.replace(secrets_dir / name, data, mode=0o600)
-    return dataclasses.replace(record, api=access.server, secrets_dir=secrets_dir)
+        raise _explained(context, record, error) from error
 
 
 def _publish(context: Context, record: Record) -> Record:
@@ -179,17 +184,10 @@ def _publish(context: Context, record: Record) -> Record:
     return context.registry.update(dataclasses.replace(record, state=State.READY))
 
 
-def token_seconds(job_end: int, now: float) -> int:
-    """Return how long the token has to live: to the job's end and a margin."""
-    if job_end <= now:
-        return DEFAULT_TOKEN_SECONDS
-    return min(int(job_end - now) + MARGIN_SECONDS, MAX_TOKEN_SECONDS)
-
-
-def _explained(
-    context: Context, record: Record, error: CommandFailed, cause: causes.Cause | None
-) -> KsiError:
+def _explained(context: Context, record: Record, error: CommandFailed) -> KsiError:
+    """Return the failure as a cause with its remedy, and where the rest can be read."""
     log = context.user_dir.log_file(record.cluster)
+    cause = causes.explain(error.tail)
     if cause:
         return KsiError(f"{cause.reason}: {error}", hint=f"{cause.hint}; log: {log}")
     if error.status is None:
@@ -202,7 +200,7 @@ def _explained(
 
 
 def _start_log(context: Context, record: Record) -> None:
-    context.user_dir.prune_logs(context.settings.log_keep_days)
+    context.user_dir.prune(context.settings.log_keep_days)
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     line = f"{stamp} cluster {record.cluster} node {record.node} port {record.port}\n"
     files.replace(context.user_dir.log_file(record.cluster), line.encode(), mode=0o600)

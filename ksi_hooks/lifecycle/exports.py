@@ -2,12 +2,14 @@
 interface.
 """
 
+import time
 from pathlib import Path
 
 from ksi_hooks.config import Settings
 from ksi_hooks.errors import KsiError
 from ksi_hooks.protocol import export_line, print_line
 from ksi_hooks.registry.record import Record
+from ksi_hooks.tools.kubectl import token_expiry
 
 LOOPBACK = "127.0.0.1,localhost"
 
@@ -68,6 +70,15 @@ def success_lines(record: Record, seconds: float) -> list[str]:
         ),
         print_line("ksi: the job's directory is /app in the cluster node; the cluster ends with the job"),
     ]
+
+
+def expiry_lines(token: str, job_end: int) -> list[str]:
+    """Return a warning when the API server granted less time than the job has."""
+    expires = token_expiry(token)
+    if not expires or not job_end or expires >= job_end:
+        return []
+    moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(expires))
+    return [print_line(f"ksi: warning: the API token ends before the job does: {moment}")]
 
 
 def failure_lines(error: KsiError) -> list[str]:

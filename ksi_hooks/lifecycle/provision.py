@@ -50,7 +50,7 @@ def provide(context: Context, job: Job, step: Step) -> Provided:
 
 def _take_turn(context: Context, job: Job, step: Step) -> claim.Claim:
     with context.user_dir.locked():
-        others = any(holder.stepd != step.stepd for holder in context.user_dir.holders(job.id))
+        others = bool(context.user_dir.holders(job.id))
         context.user_dir.add_holder(job.id, step)
         failure = context.user_dir.failure(job.id, step)
         if failure:

@@ -11,6 +11,7 @@ from pathlib import Path
 from ksi_hooks import files, locks, proc
 from ksi_hooks.config import Settings
 from ksi_hooks.errors import KsiError
+from ksi_hooks.gate import ANSWER_DIR
 from ksi_hooks.proc import Process
 from ksi_hooks.slurm.job import Step
 
@@ -55,12 +56,16 @@ class UserDir:
         """Return the log of a cluster: every command with its output; it outlives the cluster."""
         return self.path / "logs" / f"{cluster}.log"
 
-    def prune_logs(self, keep_days: float) -> None:
-        """Remove logs that are older than the site keeps them."""
-        for log in (self.path / "logs").glob("ksi-*.log"):
-            with contextlib.suppress(FileNotFoundError):
-                if log.stat().st_mtime < time.time() - keep_days * DAY:
-                    log.unlink()
+    def prune(self, keep_days: float) -> None:
+        """Remove logs older than the site keeps them, answers and notes of jobs after a day without use."""
+        for old in _older(self.path / "logs", keep_days * DAY):
+            old.unlink(missing_ok=True)
+        for old in _older(self.path / ANSWER_DIR, DAY):
+            old.unlink(missing_ok=True)
+        for old in _older(self.path / "jobs", DAY):
+            with self.locked():
+                if old.name.isdecimal() and not self.holders(int(old.name)):
+                    self.forget_job(int(old.name))
 
     def add_holder(self, job_id: int, step: Step) -> None:
         """Note that a task of this step uses the job's cluster."""
@@ -110,3 +115,13 @@ class UserDir:
 
     def _failure(self, job_id: int, step: Step) -> Path:
         return self._job_dir(job_id) / f"failed-{step.stepd.pid}-{step.stepd.start}"
+
+
+def _older(directory: Path, seconds: float) -> list[Path]:
+    """Return the entries that were last changed more than these seconds ago."""
+    limit = time.time() - seconds
+    found = []
+    for entry in directory.glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            found += [entry] if entry.lstat().st_mtime < limit else []
+    return found
