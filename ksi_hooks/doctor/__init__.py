@@ -1,0 +1,1 @@
+"""What clusters need on a node: facts are gathered in one place, judged by pure functions elsewhere."""
