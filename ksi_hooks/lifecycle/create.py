@@ -11,6 +11,7 @@ from ksi_hooks import files, proc
 from ksi_hooks.errors import CommandFailed, KsiError
 from ksi_hooks.lifecycle import access, causes, claim, delete
 from ksi_hooks.lifecycle.context import Context
+from ksi_hooks.lifecycle.steps import reached
 from ksi_hooks.registry.record import Record, State
 from ksi_hooks.render import render, render_file
 from ksi_hooks.run import Deadline, Tools
@@ -20,6 +21,7 @@ from ksi_hooks.tools.kubectl import Kubectl
 READY_SECONDS = 300.0  # as the predecessor's --wait 5m
 STEP_SECONDS = 30.0
 PORT_TRIES = 5
+PASSING_TRIES = 2
 SLOT_SHARE = 0.25  # of create_timeout, for waiting until others have made theirs
 SLOT_POLL_SECONDS = 0.5
 
@@ -44,14 +46,17 @@ def create(context: Context, record: Record, wanted: Wanted) -> Record:
     deadline = Deadline(context.settings.create_timeout)
     current = record
     try:
-        work_dir = require_work_dir(wanted)
-        tools = context.creating_tools(record.cluster)
         _start_log(context, record)
-        require_image(context, tools, deadline)
+        reached(context, record, "claimed")
+        work_dir = require_work_dir(wanted)
+        require_image(context, context.creating_tools(record.cluster), deadline)
+        reached(context, record, "checked")
         _wait_for_slot(context, record)
         current = _run_kind(context, record, wanted, work_dir, deadline)
         current = _make_access(context, current, wanted, deadline)
-        return _publish(context, current)
+        published = _publish(context, current)
+        reached(context, published, "published")
+        return published
     except BaseException:
         delete.delete(context, current, Deadline(context.settings.epilog_timeout))
         raise
@@ -114,21 +119,24 @@ def _is_of_owner(record: Record) -> bool:
 
 
 def _run_kind(context: Context, record: Record, wanted: Wanted, work_dir: Path, deadline: Deadline) -> Record:
-    tried: set[int] = set()
+    """Start the cluster; a port that is taken or a cause that passes is worth another try in time."""
+    tried: list[int] = []
     while True:
         try:
             _kind_once(context, record, wanted, work_dir, deadline)
             return record
         except CommandFailed as error:
+            tried.append(record.port)
+            taken = causes.port_in_use(error.tail)
             cause = causes.explain(error.tail)
-            tried.add(record.port)
-            taken = causes.port_in_use(error.tail) and len(tried) < PORT_TRIES
-            again = taken or (cause is not None and cause.passes and len(tried) < 2)
-            if not again or deadline.passed:
+            passes = taken or (cause is not None and cause.passes)
+            if not passes or deadline.passed or len(tried) >= (PORT_TRIES if taken else PASSING_TRIES):
                 raise _explained(context, record, error) from error
-            delete.remove_parts(context, record, Deadline(STEP_SECONDS))
+            left = delete.remove_parts(context, record, Deadline(STEP_SECONDS))
+            if left:
+                raise KsiError(f"cannot try again, something is left: {', '.join(left)}") from error
             if taken:
-                record = claim.other_port(context, record, tried)
+                record = claim.other_port(context, record, set(tried))
 
 
 def _kind_once(context: Context, record: Record, wanted: Wanted, work_dir: Path, deadline: Deadline) -> None:
@@ -139,13 +147,16 @@ def _kind_once(context: Context, record: Record, wanted: Wanted, work_dir: Path,
         config, kind_config(context, record, wanted, work_dir).encode("utf-8", "surrogateescape"), mode=0o600
     )
 
+    reached(context, record, "configured")
     launcher = scope.enter(tools, cluster=record.cluster, uid=context.uid)
     kubeconfig = record.run_dir / "kubeconfig"
     kind.create(
         launcher, cluster=record.cluster, config=config, kubeconfig=kubeconfig, timeout=deadline.left()
     )
     kubeconfig.chmod(0o600)
+    reached(context, record, "kind")
     Kubectl(tools, kubeconfig).wait_ready(Deadline(deadline.left(READY_SECONDS)))
+    reached(context, record, "ready")
     for image in context.settings.images:
         kind.load_image(launcher, cluster=record.cluster, image=image, timeout=deadline.left())
 
@@ -169,9 +180,11 @@ def kind_config(context: Context, record: Record, wanted: Wanted, work_dir: Path
 
 def _make_access(context: Context, record: Record, wanted: Wanted, deadline: Deadline) -> Record:
     try:
-        return access.make(
+        made = access.make(
             context, record, job_end=wanted.end, spans_nodes=wanted.spans_nodes, deadline=deadline
         )
+        reached(context, record, "account")
+        return made
     except CommandFailed as error:
         raise _explained(context, record, error) from error
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from ksi_hooks import proc
 from ksi_hooks.errors import CommandFailed, KsiError
 from ksi_hooks.lifecycle.context import Context
+from ksi_hooks.lifecycle.steps import reached
 from ksi_hooks.proc import Process
 from ksi_hooks.registry import ports
 from ksi_hooks.registry.record import Record, State
@@ -26,6 +27,7 @@ SHARED = frozenset(
 )
 COMMAND_SECONDS = 20.0
 END_SECONDS = 3.0
+RETRY_SECONDS = 0.2
 
 
 def delete(context: Context, record: Record, deadline: Deadline) -> list[str]:
@@ -35,15 +37,19 @@ def delete(context: Context, record: Record, deadline: Deadline) -> list[str]:
     could not be checked is a remainder too.
     """
     try:
-        marked = record
         if record.state is not State.DELETING:
-            marked = context.registry.update(dataclasses.replace(record, state=State.DELETING))
+            context.registry.update(dataclasses.replace(record, state=State.DELETING))
+        reached(context, record, "marked")
         remains = remove_parts(context, record, deadline)
         if not remains:
-            _remove_network(context, marked, deadline)
+            reached(context, record, "settled")
+            _remove_network(context, record, deadline)
+            reached(context, record, "network")
             remains = _remove_files(context, record)
         if not remains:
+            reached(context, record, "files")
             context.registry.remove(record)
+            reached(context, record, "forgotten")
     except KsiError as error:
         return [f"cannot verify: {error}"]
     return remains
@@ -51,21 +57,23 @@ def delete(context: Context, record: Record, deadline: Deadline) -> list[str]:
 
 def remove_parts(context: Context, record: Record, deadline: Deadline) -> list[str]:
     """Remove processes, containers and volumes of a cluster; returns what a second look still finds."""
-    tools = context.tools_for(record.cluster) if context.user_dir.path.is_dir() else context.tools()
+    tools = context.tools_for(record.cluster)
     while True:
-        _end_creation(record, tools, context.uid)
-        remains = _remove_once(record, tools, deadline)
+        remains = _end_creation(record, tools, context.uid, deadline)
+        if not remains:
+            reached(context, record, "ended")
+            remains = _remove_once(record, tools, deadline)
         if not remains or deadline.passed:
             break
-        time.sleep(0.2)
+        time.sleep(RETRY_SECONDS)
     if remains:
         return remains
-    _end_processes(record, SHARED)
+    reached(context, record, "removed")
+    _end_processes(record)
     if not ports.can_bind(record.port, context.settings.listen_address):
-        # Nothing of the cluster is left to hold it: a program of somebody else's does, or the kernel for a
-        # moment.
+        # Nothing of the cluster is left to hold it: somebody else's program does, or the kernel for a moment.
         _wait_for_port(record.port, context.settings.listen_address, deadline)
-    return [f"process {p.pid} ({proc.name_of(p.pid)})" for p in _of_cluster(record, SHARED)]
+    return _names(_of_cluster(record))
 
 
 def _remove_once(record: Record, tools: Tools, deadline: Deadline) -> list[str]:
@@ -90,32 +98,40 @@ def _look(record: Record, tools: Tools, deadline: Deadline) -> tuple[list[str], 
     return containers, podman.volumes(tools, label=record.node_container, timeout=limit)
 
 
-def _end_creation(record: Record, tools: Tools, uid: int) -> None:
-    """End a creation that is still going on: its hook, then everything it started."""
+def _end_creation(record: Record, tools: Tools, uid: int, deadline: Deadline) -> list[str]:
+    """End a creation that is still going on: its hook, then everything it started; returns what does not end.
+
+    Looks again until it finds nothing: what was forked while we looked carries the same mark.
+    """
     creator = record.creator
     unfinished = record.state is not State.READY and record.boot_id == proc.boot_id()
     if unfinished and creator.pid != os.getpid():
         proc.send(creator, signal.SIGKILL)
         proc.wait_gone([creator], END_SECONDS)
-    scope_needed = [p for p in _of_cluster(record, frozenset()) if proc.name_of(p.pid) in CREATORS]
-    if scope_needed:
+    while creators := [p for p in _of_cluster(record) if proc.name_of(p.pid) in CREATORS]:
+        if deadline.passed:
+            return _names(creators)
         scope.kill(record.cluster, tools=tools, uid=uid)
-    for process in scope_needed:
+        for process in creators:
+            proc.send(process, signal.SIGKILL)
+        proc.wait_gone(creators, END_SECONDS)
+    return []
+
+
+def _end_processes(record: Record) -> None:
+    """Wait for the removed container's helpers (conmon, port forwarders), and end those that stay."""
+    for process in proc.wait_gone(_of_cluster(record), END_SECONDS):
         proc.send(process, signal.SIGKILL)
-    proc.wait_gone(scope_needed, END_SECONDS)
+    proc.wait_gone(_of_cluster(record), END_SECONDS)
 
 
-def _end_processes(record: Record, spared: frozenset[str]) -> None:
-    """Wait for the helpers of the removed container (conmon, port forwarders) to go, and end those that do
-    not.
-    """
-    for process in proc.wait_gone(_of_cluster(record, spared), END_SECONDS):
-        proc.send(process, signal.SIGKILL)
-    proc.wait_gone(_of_cluster(record, spared), END_SECONDS)
+def _of_cluster(record: Record) -> list[Process]:
+    """Return the processes that were started for the cluster and serve nothing else."""
+    return [p for p in proc.marked(CLUSTER_MARK, record.cluster) if proc.name_of(p.pid) not in SHARED]
 
 
-def _of_cluster(record: Record, spared: frozenset[str]) -> list[Process]:
-    return [p for p in proc.marked(CLUSTER_MARK, record.cluster) if proc.name_of(p.pid) not in spared]
+def _names(processes: list[Process]) -> list[str]:
+    return [f"process {p.pid} ({proc.name_of(p.pid)})" for p in processes]
 
 
 def _remove_network(context: Context, record: Record, deadline: Deadline) -> None:
