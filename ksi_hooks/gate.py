@@ -11,6 +11,9 @@ YES = "yes"
 REQUESTED = "requested"  # KSI=1: yes, where the site allows it
 ASK = "ask"
 
+# The hook's status for a k8s job that does not get its cluster, told apart from that of a broken interpreter.
+NO_CLUSTER = 100
+
 MARKER_DIR = "jobs"
 ANSWER_DIR = "answers"
 

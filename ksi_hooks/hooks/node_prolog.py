@@ -1,7 +1,8 @@
 """Slurm's Prolog on the node, as root: leaves a marker for every k8s job, since only here the constraint is
 known.
 
-Called by the sh gate with: settings file. Always ends with 0: a failing Prolog drains the node.
+Called by the sh gate with: settings file, node_state_dir. Always ends with 0: a failing Prolog drains the
+node.
 """
 
 import os
@@ -13,13 +14,13 @@ def main(argv: list[str]) -> int:
     from ksi_hooks.hooks import boundary
 
     report = boundary.Report("prolog", job=os.environ.get("SLURM_JOB_ID", "?"))
-    error = boundary.guard(lambda: mark(argv[1], dict(os.environ)), report)
+    error = boundary.guard(lambda: mark(argv[1], argv[2], dict(os.environ)), report)
     if error:
         report.send()
     return 0
 
 
-def mark(config_file: str, environ: dict[str, str]) -> None:
+def mark(config_file: str, state_dir: str, environ: dict[str, str]) -> None:
     """Leave the marker below node_state_dir, and for a component of a heterogeneous job under the leader's id
     too.
 
@@ -55,7 +56,7 @@ def mark(config_file: str, environ: dict[str, str]) -> None:
         "nodes": environ.get("SLURM_JOB_NODELIST"),
         "restart": environ.get("SLURM_JOB_RESTART_COUNT") or environ.get("SLURM_RESTART_COUNT") or "0",
     }
-    directory = settings.node_state_dir / gate.MARKER_DIR
+    directory = Path(state_dir) / gate.MARKER_DIR
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     for job_id in {environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_HET_JOB_ID", "")}:
         if job_id.isdecimal():

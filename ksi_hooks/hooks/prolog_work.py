@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ksi_hooks import config
+from ksi_hooks import config, gate
 from ksi_hooks.config import Settings
 from ksi_hooks.errors import Interrupted, KsiError
 from ksi_hooks.hooks.boundary import Report
@@ -52,10 +52,10 @@ class PrologWork:
         return exports.failure_lines(error) if error else self._directives
 
     def status(self, error: KsiError | None) -> int:
-        """Return the hook's status: a job without its cluster must not start, unless the site says so."""
+        """Return the status: a job without its cluster must not start, unless the site says so."""
         if error is None:
             return 0
         if isinstance(error, Interrupted):
             return error.exit_status
         lenient = self._settings is not None and self._settings.on_failure == "continue"
-        return 0 if lenient else 1
+        return 0 if lenient else gate.NO_CLUSTER

@@ -48,8 +48,10 @@ def wants_cluster(settings: Settings, environ: Mapping[str, str], user_dir: Path
     except FileExistsError:
         return _wait_for_answer(name, asking, settings.query_timeout + 2)
     try:
-        answer = _ask(settings, environ)
-        _remember(answers, name, answer)
+        answer = _remembered(name)  # another task may have asked between the gate's look and here
+        if answer is None:
+            answer = _ask(settings, environ)
+            _remember(answers, name, answer)
     finally:
         asking.unlink(missing_ok=True)
     return answer is Answer.YES
@@ -71,6 +73,15 @@ def _ask(settings: Settings, environ: Mapping[str, str]) -> Answer:
     if answer is Answer.YES and settings.partitions and partition not in settings.partitions:
         return Answer.NO
     return answer
+
+
+def _remembered(name: Path) -> Answer | None:
+    for answer in (Answer.YES, Answer.NO):
+        if name.with_name(f"{name.name}.{answer.value}").exists():
+            return answer
+    if _is_recent(name.with_name("unknown"), UNKNOWN_SECONDS):
+        return Answer.UNKNOWN
+    return None
 
 
 def _remember(answers: Path, name: Path, answer: Answer) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ksi_hooks
+from ksi_hooks import gate
 from ksi_hooks.config import Settings
 from ksi_hooks.install import quoting
 from ksi_hooks.render import render
@@ -67,6 +68,7 @@ def hooks(site: Site, settings: Settings) -> list[Planned]:
                     "hook": site.package / "hooks" / module,
                     "config": site.settings_file,
                     "on_failure": settings.on_failure,
+                    "no_cluster": gate.NO_CLUSTER,
                     "feature": settings.feature,
                     "next": following,
                 },
