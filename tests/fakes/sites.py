@@ -129,6 +129,10 @@ class Site:
 
     # Looking
 
+    def hook_file(self, module: str) -> Path:
+        """Return the Python file behind a sh gate."""
+        return PACKAGE / "hooks" / f"{module}.py"
+
     def calls(self, words: str = "") -> list[Call]:
         """Return the calls, in order, whose command line begins with these words."""
         logs = self.state_dir.glob("store-*/calls.jsonl")
