@@ -1,10 +1,10 @@
-"""The command line of the testbed: build, start, stop, status, env."""
+"""The command line of the testbed: build, start, stop, status, count, compare, env."""
 
 import argparse
 import sys
 from pathlib import Path
 
-from testbed import build, cache, command, podman, versions
+from testbed import build, cache, census, command, podman, versions
 from testbed.slurm import Site
 
 STATE_DIR = Path("/run/ksi-testbed-site")
@@ -36,6 +36,11 @@ def parser() -> argparse.ArgumentParser:
     )
     stop = commands.add_parser("stop", help="end the jobs and daemons of the site")
     status = commands.add_parser("status", help="tell which daemons run; status 1 when none does")
+    count = commands.add_parser("count", help="list all that a cluster could leave on this machine")
+    count.add_argument("--prefix", type=Path, required=True, metavar="DIR", help="where its files lie")
+    compare = commands.add_parser("compare", help="lists side by side; status 1 when something is left")
+    compare.add_argument("lists", type=Path, nargs=3, metavar=("BEFORE", "DURING", "AFTER"))
+    compare.add_argument("--job", type=int, metavar="ID", help="leave out clusters of other jobs")
     env = commands.add_parser("env", help="print export lines for a shell that uses the testbed")
     for one in (start, stop, status, env):
         one.add_argument(
@@ -69,6 +74,14 @@ def dispatch(arguments: argparse.Namespace) -> int:
         else:
             build.everything(root)
         return 0
+    if arguments.command == "count":
+        print(census.listing(census.everything(podman.bin_dir(root) / "podman", arguments.prefix)))
+        return 0
+    if arguments.command == "compare":
+        lists = [census.parse(file.read_text(encoding="utf-8")) for file in arguments.lists]
+        left = census.left(lists[0], lists[2], ours=lambda c: arguments.job in (None, census.job_of(c)))
+        print(census.table(*lists, left))
+        return 1 if left else 0
     state_dir = arguments.state_dir.absolute()
     if arguments.command == "env":
         print(environment(root, state_dir), end="")

@@ -1,0 +1,99 @@
+"""A Slurm site with ksi_hooks switched on as an administrator does it; counts what it leaves."""
+
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from testbed import census, command, installation
+from testbed.census import Thing
+from testbed.installation import Installation
+from testbed.jobs import Jobs, wait_for
+from testbed.slurm import Site, new_state_dir
+
+IDS = 1000  # no site of the tests gets as far; so clusters of other sites on this machine have other names
+LEAVE_SECONDS = 5
+
+
+class HookedSite:
+    """Everything of a site below one directory; `tools_path` tells whether kind is real."""
+
+    def __init__(
+        self,
+        tools_path: Sequence[Path],
+        *,
+        root_pair: bool = False,
+        nodes: Sequence[str] = ("n1",),
+        cpus: int = 2,
+        settings: Mapping[str, object] | None = None,
+        slurm_conf_lines: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self.directory = new_state_dir()
+        self.podman = tools_path[0] / "podman"
+        first = IDS * (1 + secrets.randbelow(60000))
+        self.job_ids = range(first, first + IDS)
+        self.local_clusters: set[str] = set()  # of `ksi run`, whose names have no job id
+        python = installation.make_interpreter(self.directory / "python")
+        basic = {
+            "registry_dir": str(self.directory / "registry"),
+            "run_dir": str(self.directory / "run" / "%u"),
+            "node_state_dir": str(self.directory / "node"),
+            "tools_path": [*map(str, tools_path), "/usr/bin", "/usr/sbin", "/bin"],
+            "listen_address": "127.0.0.1",
+        }
+        self.ksi = Installation(python, self.directory / "prefix", {**basic, **(settings or {})}, nodes)
+        lines = [*self.ksi.slurm_conf_lines(root_pair=root_pair), f"FirstJobId={first}", *slurm_conf_lines]
+        self.site = Site(self.directory / "site", nodes=nodes, cpus=cpus, slurm_conf_lines=lines)
+        self.jobs = Jobs(self.site, self.directory / "work", env)
+
+    def __enter__(self) -> "HookedSite":
+        self.site.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.site.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def census(self) -> set[Thing]:
+        """Everything that a cluster could leave here."""
+        files = census.of_files(
+            run_root=self.ksi.run_root, registry=self.ksi.registry, node_state=self.ksi.node_state
+        )
+        return census.of_podman(self.podman) | census.of_processes() | census.of_ports() | files
+
+    def left(self, before: set[Thing]) -> list[Thing]:
+        """What this site has left since; what is only slow to go gets a few seconds."""
+        found: list[Thing] = []
+
+        def nothing() -> bool:
+            found[:] = census.left(before, self.census(), ours=self._is_ours)
+            return not found
+
+        try:
+            wait_for(nothing, LEAVE_SECONDS, "nothing is left")
+        except AssertionError:
+            return found
+        return []
+
+    def _is_ours(self, cluster: str) -> bool:
+        return census.job_of(cluster) in self.job_ids or cluster in self.local_clusters
+
+    def gc(self, *options: str) -> "tuple[int, str]":
+        """Run ksi-gc as root on the first node; returns its status and output."""
+        result = self.jobs.command(*self.ksi.gc_argv(f"--node={self.site.nodes[0]}", *options))
+        return result.status, result.out + result.err
+
+    def records(self) -> list[Path]:
+        """The registry's files."""
+        return sorted(self.ksi.registry.glob("*/ksi-*.json"))
+
+    def containers(self) -> list[str]:
+        """Names of the containers of this site's clusters."""
+        names = [thing.name for thing in census.of_podman(self.podman) if thing.kind == "container"]
+        return [name for name in names if census.job_of(name) in self.job_ids]
+
+    def require_tools(self) -> None:
+        """Raise TestbedError when the tools are not built."""
+        if not self.podman.exists():
+            raise command.TestbedError(f"not built: {self.podman}")
