@@ -1,4 +1,4 @@
-"""The named steps of a cluster's life: written to its log with the time, and where tests end a hook by force."""
+"""The named steps of a cluster's life: written to its log with the time; tests end a hook at any of them."""
 
 import contextlib
 import os
