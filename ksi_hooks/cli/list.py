@@ -8,7 +8,7 @@ from ksi_hooks.cli import choose, site
 from ksi_hooks.cli.output import age, show_json, table, user_name, warn
 from ksi_hooks.cli.parsing import Parser, Subparsers, add
 from ksi_hooks.registry.record import Record
-from ksi_hooks.registry.store import Registry, mine_first
+from ksi_hooks.registry.store import Registry
 
 EXAMPLES = """
 ksi list              my clusters, on all nodes
@@ -31,7 +31,11 @@ def main(args: argparse.Namespace) -> int:
     registry = Registry.of(site.of(args).settings)
     listing = choose.everywhere(registry)
     uid = os.getuid()
-    shown = [r for r in mine_first(listing.records, uid) if args.all or r.uid == uid]
+    shown = [
+        r
+        for r in sorted(listing.records, key=lambda r: (r.uid != uid, r.created))
+        if args.all or r.uid == uid
+    ]
     if args.json:
         show_json({"clusters": [as_dict(r) for r in shown], "problems": listing.problems})
         return 0

@@ -13,6 +13,7 @@ from ksi_hooks.errors import KsiError
 from ksi_hooks.gc import sweep, tenants
 from ksi_hooks.gc.sweep import Decision, Facts, Found, Verdict
 from ksi_hooks.registry import record as records
+from ksi_hooks.registry import requests
 from ksi_hooks.registry.record import Record
 from ksi_hooks.registry.store import Registry
 from ksi_hooks.run import Tools, base_environment
@@ -69,12 +70,14 @@ class Round:
         recorded = [r for r in listing.records if self.uid in (None, r.uid)]
         outcome = Outcome(problems=list(listing.problems) if self.uid is None else [])
         found = self._unrecorded(recorded, outcome)
-        facts = self._facts(recorded, found)
+        facts = self._facts(registry, recorded, found)
         decisions = [sweep.judge(r, facts) for r in recorded]
         decisions += [sweep.judge_unrecorded(f, facts) for f in found]
         self._act(decisions, outcome, tell)
         if self.uid is None and not self.dry_run:
             self._remove_markers(facts)
+            known = {r.cluster for r in registry.of_node(self.node).records}
+            requests.clear(registry, self.node, requests.noted(registry, self.node) - known)
         return outcome
 
     def _unrecorded(self, recorded: list[Record], outcome: Outcome) -> list[Found]:
@@ -97,7 +100,7 @@ class Round:
                 uids.add(int(entry.name))
         return sorted(uids | _conmon_owners())
 
-    def _facts(self, recorded: list[Record], found: list[Found]) -> Facts:
+    def _facts(self, registry: Registry, recorded: list[Record], found: list[Found]) -> Facts:
         job_ids = {r.job_id for r in recorded} | {records.job_of(f.cluster) for f in found}
         path = self.settings.tools_path
         tools = Tools(path, base_environment(path, os.getuid(), os.environ))
@@ -109,6 +112,7 @@ class Round:
             jobs=query.job_facts(tools, (i for i in job_ids if i is not None), timeout=SLURM_SECONDS),
             jobs_with_stepd=_jobs_with_stepd(),
             alive=frozenset(r.creator for r in recorded if proc.is_alive(r.creator)),
+            requested=requests.granted(registry, recorded),
         )
 
     def _act(self, decisions: list[Decision], outcome: Outcome, tell: Callable[[Action], None]) -> None:

@@ -51,6 +51,7 @@ class Facts:
     jobs: Mapping[int, JobFacts]
     jobs_with_stepd: frozenset[int] = frozenset()
     alive: frozenset[Process] = field(default_factory=frozenset)  # creators that run
+    requested: frozenset[str] = frozenset()  # clusters that somebody entitled wants deleted
 
 
 def judge(record: Record, facts: Facts) -> Decision:
@@ -81,6 +82,8 @@ def unrecorded(found: Iterable[Found], recorded: Iterable[Record]) -> list[Found
 
 
 def _judge(record: Record, facts: Facts) -> tuple[Verdict, str]:
+    if record.cluster in facts.requested:
+        return Verdict.DELETE, "its deletion was requested"
     age = facts.now - record.changed
     creator_lives = record.boot_id == facts.boot_id and record.creator in facts.alive
     if record.held_by_creator:

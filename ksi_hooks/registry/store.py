@@ -76,7 +76,7 @@ class Registry:
         exclusive create and a port is proven by bind, so the lock only saves second tries.
         """
         with contextlib.ExitStack() as stack:
-            lock = locks.hold(self._room(node) / LOCK_NAME, timeout=self.lock_timeout, kind=self.lock_kind)
+            lock = locks.hold(self.room(node) / LOCK_NAME, timeout=self.lock_timeout, kind=self.lock_kind)
             try:
                 stack.enter_context(lock)
             except LockTimeout as error:
@@ -156,7 +156,7 @@ class Registry:
 
     def path_of(self, node: str, cluster: str) -> Path:
         """Return the file of a cluster: in the node's directory, or flat with the node before the name."""
-        room = self._room(node)
+        room = self.room(node)
         return room / f"{cluster}{SUFFIX}" if room != self.top else room / f"{node}~{cluster}{SUFFIX}"
 
     def secrets_dir(self, cluster: str) -> Path:
@@ -176,7 +176,7 @@ class Registry:
             made += _prepare_dir(directory)
         return made
 
-    def _room(self, node: str) -> Path:
+    def room(self, node: str) -> Path:
         """Return the node's directory if whoever prepared the registry made it, else the top one.
 
         A directory that a tenant made would be his to empty, so it does not count.
@@ -190,17 +190,16 @@ class Registry:
             return self.top
         return room if stat.S_ISDIR(status.st_mode) and status.st_uid == top.st_uid else self.top
 
+    def entries(self, node: str) -> list[os.DirEntry[str]]:
+        """Return what lies in the node's directory; raises KsiError when it cannot be listed."""
+        return _entries(self.room(node))
+
     def _clusters(self, node: str) -> list[str]:
-        room = self._room(node)
+        room = self.room(node)
         prefix = "" if room != self.top else f"{node}~"
         names = (entry.name for entry in _entries(room))
         found = (n[len(prefix) : -len(SUFFIX)] for n in names if n.startswith(prefix) and n.endswith(SUFFIX))
         return sorted(name for name in found if records.CLUSTER_NAME.fullmatch(name))
-
-
-def mine_first(listing: list[Record], uid: int) -> list[Record]:
-    """Order records for a person: own before others', then by age."""
-    return sorted(listing, key=lambda r: (r.uid != uid, r.created))
 
 
 def live(listing: list[Record]) -> list[Record]:
