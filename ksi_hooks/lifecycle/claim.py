@@ -17,6 +17,8 @@ from ksi_hooks.slurm.job import Job
 
 NAME_TRIES = 20
 CLOCK_SLACK_SECONDS = 5.0
+# Other clusters' ports are hints (a port is proven by bind), so thousands of made-up records need not be read.
+HINTS_READ = 500
 
 
 class Turn(Enum):
@@ -62,7 +64,7 @@ def new_record(
     """
     creator = proc.find(os.getpid()) or Process(os.getpid(), 0)
     with context.registry.locked(context.node):
-        listing = context.registry.of_node(context.node).records
+        listing = context.registry.of_node(context.node, at_most=HINTS_READ).records
         port = _port(context, listing, seed=job_id or creator.pid)
         for _ in range(NAME_TRIES):
             cluster = cluster_name(job_id, secrets.token_hex(3)[:5])
@@ -95,7 +97,7 @@ def other_port(context: Context, record: Record, tried: set[int]) -> Record:
     if _preset(context):
         raise KsiError(f"K8S_PORT is in use on this node: {record.port}", hint="unset K8S_PORT", blame="user")
     with context.registry.locked(context.node):
-        claimed = ports.claims(context.registry.of_node(context.node).records) | tried
+        claimed = ports.claims(context.registry.of_node(context.node, at_most=HINTS_READ).records) | tried
         port = ports.choose(
             claimed, context.settings.port_range, context.settings.listen_address, record.port + 1
         )

@@ -132,10 +132,10 @@ class Registry:
                         found.append(record)
         return sorted(found, key=lambda r: r.created, reverse=True)
 
-    def of_node(self, node: str) -> Listing:
-        """Return every record of a node."""
+    def of_node(self, node: str, *, at_most: int | None = None) -> Listing:
+        """Return the records of a node; at most so many files are read where a part is enough."""
         listing = Listing([], [])
-        for cluster in self._clusters(node):
+        for cluster in self._clusters(node)[:at_most]:
             try:
                 record = self.read(node, cluster)
             except RecordError as error:
