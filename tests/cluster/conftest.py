@@ -1,12 +1,12 @@
 """One real site for the whole layer; after each test everything on the machine is as before."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
-from testbed import cache, podman, versions
+from testbed import cache, census, podman, versions
 from testbed.hooked_site import HookedSite
 
-KILL_WAIT = 30  # Slurm's default: what is tried here is what a site has
 ENV = {"KSI_EXAMPLE_IMAGE": versions.WORKLOAD_IMAGE}
 
 
@@ -14,9 +14,10 @@ def real_site(**options) -> HookedSite:
     programs = podman.bin_dir(cache.default_root())
     env = {**ENV, "PATH": f"{programs}:/usr/bin:/bin"}
     settings = {"node_image": versions.NODE_IMAGE, **options.pop("settings", {})}
-    made = HookedSite([programs], settings=settings, env=env, **options)
-    made.require_tools()
-    return made
+    if not (programs / "podman").exists():
+        pytest.fail(f"not built: {programs}; run tests/testbed/testbed build")
+    store = partial(census.of_podman, programs / "podman")
+    return HookedSite(programs, count_store=store, settings=settings, env=env, **options)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from testbed.processes import PROC
 
 KINDS = ("container", "volume", "network", "process", "port", "directory", "record", "note", "marker")
 MARK = re.compile(rb"(?:^|\0)KSI_CREATING=([^\0]*)")
+NODE = re.compile(rb"(ksi-(?:\d+|local)-[0-9a-f]{5})(?:-control-plane)?\b")
 CLUSTER = re.compile(r"ksi-(?:\d+|local)-[0-9a-f]{5}")
 NODE_PORTS = range(30000, 32768)
 LISTENING = "0A"
@@ -34,9 +35,9 @@ def of_podman(podman: Path) -> set[Thing]:
     """Containers, volumes and networks of a store; Podman's own network is always there: not counted."""
     found = set()
     for row in _json([podman, "ps", "--all", "--format", "json"]):
-        found.add(Thing("container", row["Names"][0], _cluster_in(row["Names"][0])))
+        found.add(Thing("container", row["Names"][0], cluster_in(row["Names"][0])))
     for row in _json([podman, "volume", "ls", "--format", "json"]):
-        cluster = next(filter(None, map(_cluster_in, row.get("Labels") or {})), "")
+        cluster = next(filter(None, map(cluster_in, row.get("Labels") or {})), "")
         found.add(Thing("volume", f"{row['Name'][:12]} {cluster}", cluster))
     for row in _json([podman, "network", "ls", "--format", "json"]):
         if row["name"] != "podman":
@@ -45,9 +46,9 @@ def of_podman(podman: Path) -> set[Thing]:
 
 
 def of_processes() -> set[Thing]:
-    """Processes that were started for some cluster, by the mark in their environment; zombies have ended."""
+    """Processes of some cluster: hooks' children by their mark, conmon and node programs by arguments."""
     found = set()
-    for pid, cluster in _marked().items():
+    for pid, cluster in _processes_of_clusters().items():
         name = _name_of(pid)
         if name and name not in SHARED:
             found.add(Thing("process", f"{pid} {name} of {cluster}", cluster))
@@ -56,15 +57,15 @@ def of_processes() -> set[Thing]:
 
 def of_ports() -> set[Thing]:
     """Node ports on which something listens."""
-    marked = _marked()
-    inodes = _socket_owners(marked)
+    of_clusters = _processes_of_clusters()
+    inodes = _socket_owners(of_clusters)
     found = set()
     for table in ("tcp", "tcp6"):
         for line in (PROC / "net" / table).read_text(encoding="ascii").splitlines()[1:]:
             words = line.split()
             port = int(words[1].rpartition(":")[2], 16)
             if words[3] == LISTENING and port in NODE_PORTS:
-                cluster = marked.get(inodes.get(words[9], 0), "")
+                cluster = of_clusters.get(inodes.get(words[9], 0), "")
                 found.add(Thing("port", str(port), cluster))
     return found
 
@@ -82,7 +83,7 @@ def of_files(*, run_root: Path, registry: Path, node_state: Path) -> set[Thing]:
         ("marker", node_state, "jobs/*"),
     ]
     return {
-        Thing(kind, str(path.relative_to(top.parent)), _cluster_in(path.name))
+        Thing(kind, str(path.relative_to(top.parent)), cluster_in(path.name))
         for kind, top, pattern in patterns
         if top.is_dir()
         for path in top.glob(pattern)
@@ -129,16 +130,19 @@ def job_of(cluster: str) -> int:
     return int(middle) if middle.isdecimal() else -1
 
 
-def _cluster_in(text: str) -> str:
+def cluster_in(text: str) -> str:
+    """The first name of a cluster in a text; empty without one."""
     match = CLUSTER.search(text)
     return match.group() if match else ""
 
 
-def _marked() -> dict[int, str]:
+def _processes_of_clusters() -> dict[int, str]:
+    """Process ids and the names of their clusters; zombies have ended."""
     found = {}
     for pid in processes.everyone():
         try:
             match = MARK.search((PROC / str(pid) / "environ").read_bytes())
+            match = match or NODE.search((PROC / str(pid) / "cmdline").read_bytes())
         except OSError:
             continue
         fields = processes.stat_fields(pid)

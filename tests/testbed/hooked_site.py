@@ -2,10 +2,10 @@
 
 import secrets
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from testbed import census, command, installation
+from testbed import census, installation
 from testbed.census import Thing
 from testbed.installation import Installation
 from testbed.jobs import Jobs, wait_for
@@ -16,12 +16,13 @@ LEAVE_SECONDS = 5
 
 
 class HookedSite:
-    """Everything of a site below one directory; `tools_path` tells whether kind is real."""
+    """Everything of a site below one directory; `tools_dir` holds kind, podman and kubectl, real or not."""
 
     def __init__(
         self,
-        tools_path: Sequence[Path],
+        tools_dir: Path,
         *,
+        count_store: Callable[[], set[Thing]],
         root_pair: bool = False,
         nodes: Sequence[str] = ("n1",),
         cpus: int = 2,
@@ -30,7 +31,7 @@ class HookedSite:
         env: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = new_state_dir()
-        self.podman = tools_path[0] / "podman"
+        self._count_store = count_store
         first = IDS * (1 + secrets.randbelow(60000))
         self.job_ids = range(first, first + IDS)
         self.local_clusters: set[str] = set()  # of `ksi run`, whose names have no job id
@@ -39,7 +40,7 @@ class HookedSite:
             "registry_dir": str(self.directory / "registry"),
             "run_dir": str(self.directory / "run" / "%u"),
             "node_state_dir": str(self.directory / "node"),
-            "tools_path": [*map(str, tools_path), "/usr/bin", "/usr/sbin", "/bin"],
+            "tools_path": [str(tools_dir), "/usr/bin", "/usr/sbin", "/bin"],
             "listen_address": "127.0.0.1",
         }
         self.ksi = Installation(python, self.directory / "prefix", {**basic, **(settings or {})}, nodes)
@@ -60,7 +61,7 @@ class HookedSite:
         files = census.of_files(
             run_root=self.ksi.run_root, registry=self.ksi.registry, node_state=self.ksi.node_state
         )
-        return census.of_podman(self.podman) | census.of_processes() | census.of_ports() | files
+        return self._count_store() | census.of_processes() | census.of_ports() | files
 
     def left(self, before: set[Thing]) -> list[Thing]:
         """What this site has left since; what is only slow to go gets a few seconds."""
@@ -90,10 +91,5 @@ class HookedSite:
 
     def containers(self) -> list[str]:
         """Names of the containers of this site's clusters."""
-        names = [thing.name for thing in census.of_podman(self.podman) if thing.kind == "container"]
+        names = [thing.name for thing in self._count_store() if thing.kind == "container"]
         return [name for name in names if census.job_of(name) in self.job_ids]
-
-    def require_tools(self) -> None:
-        """Raise TestbedError when the tools are not built."""
-        if not self.podman.exists():
-            raise command.TestbedError(f"not built: {self.podman}")

@@ -1,0 +1,90 @@
+"""The fakes of kind, Podman and kubectl for jobs of several users: programs, state, and what exists in it."""
+
+import json
+import pwd
+import shutil
+import socket
+from pathlib import Path
+
+from testbed.census import Thing, cluster_in
+
+FAKES = Path(__file__).parents[1] / "fakes"
+PYTHON = "/usr/bin/python3"  # every user can start it
+IMAGE = "docker.io/kindest/node:v1.34.4"
+LAUNCHER = "import sys\nsys.path.insert(0, {library!r})\nimport programs\nprograms.main()\n"
+# Root's transient services are real where there is a systemd; a user's manager is not there in these tests.
+SYSTEMD_RUN = """#!/bin/sh
+[ "$1" = --user ] || exec /usr/bin/systemd-run "$@"
+exec "{user_side}" "$@"
+"""
+
+
+class FakeTools:
+    """A directory of programs that act on files, with what a test wants them to do."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.bin, self.state, self.library = (directory / name for name in ("bin", "state", "library"))
+        for each in (self.bin, self.state, self.library, self.bin / "user"):
+            each.mkdir(parents=True)
+        directory.chmod(0o755)
+        self.state.chmod(0o1777)
+        shutil.copytree(FAKES / "programs", self.library / "programs")
+        for name in ("kind", "podman", "kubectl", "systemctl"):
+            self._write_program(self.bin / name)
+        (self.bin / "state").symlink_to(self.state)
+        self._write_program(self.bin / "user" / "systemd-run")
+        self._write(self.bin / "systemd-run", SYSTEMD_RUN.format(user_side=self.bin / "user" / "systemd-run"))
+        for source in (FAKES / "data").glob("*.pem"):
+            shutil.copy(source, self.state)
+        (self.state / "images.json").write_text(json.dumps([IMAGE]))
+
+    def script(self, call: str, **rule: object) -> None:
+        """Make calls with these words behave differently: status, stderr, delay, at, times."""
+        (self.state / "script.json").write_text(json.dumps([{"call": call, **rule}]))
+
+    def forget_script(self) -> None:
+        """Let all calls succeed again."""
+        (self.state / "script.json").unlink(missing_ok=True)
+        for mark in self.state.glob("store-*/rule-*"):
+            mark.unlink()
+
+    def calls(self) -> int:
+        """How many calls there were."""
+        return sum(len(log.read_text().splitlines()) for log in self.state.glob("store-*/calls.jsonl"))
+
+    def refused(self) -> list[str]:
+        """The calls that no fake knows."""
+        return [log.read_text() for log in self.state.glob("store-*/refused.jsonl")]
+
+    def things(self) -> set[Thing]:
+        """Containers, volumes and networks of all users."""
+        found = set()
+        for file in self.state.glob("store-*/*.json"):
+            kind, _, name = file.stem.partition("-")
+            if kind in ("container", "volume", "network"):
+                found.add(Thing(kind, f"{name} in {file.parent.name}", cluster_in(file.read_text())))
+        return found
+
+    def session_of(self, user: str) -> dict[str, str]:
+        """The environment of a user with a session on the node: a runtime directory with a bus."""
+        entry = pwd.getpwnam(user)
+        runtime = self.directory / f"runtime-{entry.pw_uid}"
+        if not runtime.exists():
+            runtime.mkdir(mode=0o700)
+            with socket.socket(socket.AF_UNIX) as bus:
+                bus.bind(str(runtime / "bus"))
+            shutil.chown(runtime, entry.pw_uid)
+        return {"XDG_RUNTIME_DIR": str(runtime)}
+
+    def _write_program(self, path: Path) -> None:
+        self._write(path, f"#!{PYTHON} -IS\n{LAUNCHER.format(library=str(self.library))}")
+
+    @staticmethod
+    def _write(path: Path, text: str) -> None:
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o755)
+
+    def close(self) -> None:
+        """Remove everything; what still runs was counted before."""
+        shutil.rmtree(self.directory, ignore_errors=True)
