@@ -14,7 +14,8 @@ def nodes_of(host_list: str | None, tools: Tools) -> list[str]:
     """Return the nodes asked for, else those that Slurm knows, else this one; raises UsageError."""
     if host_list is not None:
         names = list(jobs.hosts(host_list))
-        if not names or not all(NODE_NAME.fullmatch(name) for name in names):
+        whole = host_list.count("[") == host_list.count("]")
+        if not whole or not names or not all(NODE_NAME.fullmatch(name) for name in names):
             raise UsageError(f"--nodes: not a list of nodes: {host_list!r}", hint="--nodes 'n[01-16],login1'")
         return list(dict.fromkeys(names))
     try:

@@ -1,4 +1,4 @@
-"""Gathers the facts of this node and has them judged; changes nothing but a probe file in the registry."""
+"""Gathers the facts of this node and has them judged; leaves nothing but the user's directory on the node."""
 
 import contextlib
 import os

@@ -11,6 +11,7 @@ from ksi_hooks.render import render
 
 SETTINGS_FILE = Path("etc/ksi/ksi.yaml")
 HOOK_DIR = Path("libexec/ksi")
+SHARE_DIR = Path("share/ksi")
 PROGRAM, DATA = 0o755, 0o644
 
 
@@ -30,7 +31,12 @@ class Site:
 
     def hook(self, name: str) -> Path:
         """Return a program that slurm.conf names."""
-        return self.prefix / HOOK_DIR / f"ksi-{name}"
+        return self.usr / HOOK_DIR / f"ksi-{name}"
+
+    @property
+    def usr(self) -> Path:
+        """Return where programs lie: nothing belongs into /libexec."""
+        return Path("/usr") if self.prefix == Path("/") else self.prefix
 
     @property
     def gc_command(self) -> list[str]:
@@ -92,14 +98,14 @@ def system_files(site: Site, settings: Settings) -> list[Planned]:
         "feature": settings.feature,
         "may_request": settings.allow_request and not settings.partitions,
     }
-    templates = {
+    templates: dict[str | Path, str] = {
         "etc/systemd/system/ksi-gc.service": "ksi-gc.service.j2",
         "etc/systemd/system/ksi-gc.timer": "ksi-gc.timer.j2",
         "etc/systemd/system/user@.service.d/ksi.conf": "ksi.delegate.j2",
         "etc/cron.d/ksi-gc": "ksi-gc.cron.j2",
         "etc/tmpfiles.d/ksi.conf": "ksi.tmpfiles.j2",
         "etc/modules-load.d/ksi.conf": "ksi.modules.j2",
-        "share/ksi/job_submit.lua": "job_submit.lua.j2",
+        site.usr / SHARE_DIR / "job_submit.lua": "job_submit.lua.j2",
     }
     return [Planned(site.prefix / path, render(name, values), DATA) for path, name in templates.items()]
 
