@@ -50,7 +50,7 @@ def take_turn(context: Context, job: Job, *, others_hold: bool) -> Claim:
     for record in current:
         if record.state is State.READY:
             return Claim(Turn.ATTACH, record, leftovers)
-        if record.state is State.CREATING and proc.is_alive(record.creator):
+        if proc.is_alive(record.creator):  # it makes the cluster, or deletes what it could not make
             return Claim(Turn.WAIT, record, leftovers)
         leftovers.append(record)  # its creator died, or a deletion did not come to its end
     return Claim(Turn.CREATE, new_record(context, job_id=job.id, restart=job.restart), leftovers)

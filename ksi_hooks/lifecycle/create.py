@@ -4,6 +4,7 @@ import dataclasses
 import os
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,10 +39,12 @@ class Wanted:
     spans_nodes: bool
 
 
-def create(context: Context, record: Record, wanted: Wanted) -> Record:
+def create(
+    context: Context, record: Record, wanted: Wanted, *, failed: Callable[[KsiError], None] | None = None
+) -> Record:
     """Make the claimed cluster and publish it; on any failure it is deleted again, claim included.
 
-    Raises KsiError with the cause and a remedy.
+    Raises KsiError with the cause and a remedy. failed: is told before the claim is given up.
     """
     deadline = Deadline(context.settings.create_timeout)
     current = record
@@ -57,7 +60,9 @@ def create(context: Context, record: Record, wanted: Wanted) -> Record:
         published = _publish(context, current)
         reached(context, published, "published")
         return published
-    except BaseException:
+    except BaseException as error:
+        if failed and isinstance(error, KsiError):
+            failed(error)
         delete.delete(context, current, Deadline(context.settings.epilog_timeout))
         raise
 

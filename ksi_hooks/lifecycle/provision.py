@@ -60,13 +60,15 @@ def _take_turn(context: Context, job: Job, step: Step) -> claim.Claim:
 
 def _create(context: Context, job: Job, step: Step, turn: claim.Claim) -> Record:
     wanted = Wanted(job.work_dir, job.asked_dir, job.end, spans_nodes=job.nodes > 1)
-    try:
-        for leftover in turn.leftovers:
-            delete.delete(context, leftover, Deadline(context.settings.epilog_timeout))
-        return create.create(context, turn.record, wanted)
-    except KsiError as error:
-        context.user_dir.note_failure(job.id, step, error)
-        raise
+    for leftover in turn.leftovers:
+        delete.delete(context, leftover, Deadline(context.settings.epilog_timeout))
+    # The other tasks have to know before the claim is gone, else one of them tries again.
+    return create.create(
+        context,
+        turn.record,
+        wanted,
+        failed=lambda error: context.user_dir.note_failure(job.id, step, error),
+    )
 
 
 def _wait_for_home_node(context: Context, job: Job) -> Record:

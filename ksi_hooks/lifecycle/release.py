@@ -31,6 +31,8 @@ def release(context: Context, job: Job, step: Step, *, until_job_end: bool) -> R
     with context.user_dir.locked():
         holders = context.user_dir.holders(job.id)
         siblings = _siblings_live(holders_tasks=[h.task for h in holders if h.stepd == step.stepd], step=step)
+        if not siblings:  # slurmstepd lives on for a moment, which must not keep the cluster
+            context.user_dir.drop_holder(job.id, step)
         if holding.is_needed(
             holders,
             leaving=step.stepd,

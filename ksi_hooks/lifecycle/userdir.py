@@ -93,6 +93,11 @@ class UserDir:
             mark.unlink(missing_ok=True)
         return alive
 
+    def drop_holder(self, job_id: int, step: Step) -> None:
+        """Forget that tasks of this step used the job's cluster."""
+        for mark in self._job_dir(job_id).glob(f"holder-{step.stepd.pid}-{step.stepd.start}-*"):
+            mark.unlink(missing_ok=True)
+
     def note_failure(self, job_id: int, step: Step, error: KsiError) -> None:
         """Tell the step's other tasks why there is no cluster, so that they do not all try again."""
         mark = self._failure(job_id, step)
