@@ -17,7 +17,7 @@ from ksi_hooks.slurm.job import Job
 
 NAME_TRIES = 20
 CLOCK_SLACK_SECONDS = 5.0
-# Other clusters' ports are hints (a port is proven by bind), so thousands of made-up records need not be read.
+# Other ports are hints (a port is proven by bind), so thousands of made-up records need not be read.
 HINTS_READ = 500
 
 
