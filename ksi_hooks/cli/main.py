@@ -59,6 +59,12 @@ def run(argv: Sequence[str]) -> int:
         # The reader of our output has gone (`ksi list | head`): write no more, at exit neither.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a full disk, a missing right: the surroundings, not the program
+        if args.debug:
+            raise
+        where = f": {error.filename}" if error.filename else ""
+        _complain(f"{error.strerror or error}{where}", "--debug shows what was tried")
+        return 1
     except Exception as error:
         if args.debug:
             raise

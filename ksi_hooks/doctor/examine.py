@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import ksi_hooks
-from ksi_hooks import files
+from ksi_hooks import files, gate
 from ksi_hooks.config import Settings
 from ksi_hooks.doctor import node, programs, slurm, storage
 from ksi_hooks.doctor.finding import Finding, error, ok
@@ -104,7 +104,7 @@ class Examination:
         found = [storage.registry(registry.top, problem=problem, hint=hint, milliseconds=spent)]
         if self.file and not problem:
             mount = storage.mount_of(registry.top.resolve(), _text("/proc/self/mountinfo"))
-            found.append(storage.registry_sharing(registry.top, mount, nodes=len(self._sinfo("%n"))))
+            found.append(storage.registry_sharing(registry.top, mount, nodes=len(self._sinfo("%f"))))
         return found
 
     def _run_dir(self) -> list[Finding]:
@@ -155,6 +155,8 @@ class Examination:
         for key, judge in JUDGES.items():
             wanted = site.hook(slurm.HOOKS[key].removeprefix("ksi-")) if site else None
             found.append(judge(key, facts, wanted, program_problem))
+        marks = self.settings.node_state_dir / gate.MARKER_DIR
+        found += slurm.marks(marks, facts, present=marks.is_dir())
         found += [*slurm.prolog_flags(facts), *slurm.times(facts, self.settings)]
         return [*found, slurm.feature(self.settings.feature, self._sinfo("%f"))]
 

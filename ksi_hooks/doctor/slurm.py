@@ -105,6 +105,15 @@ def prolog_flags(facts: Facts) -> list[Finding]:
     return [warning("PrologFlags", flags or "not set", effect, "slurm.conf: PrologFlags=Alloc")]
 
 
+def marks(directory: Path, facts: Facts, *, present: bool) -> list[Finding]:
+    """Judge the marks of k8s jobs: their directory promises that a Prolog leaves them."""
+    if not present or facts.get("Prolog"):
+        return []
+    effect = "no job gets a cluster: one without a mark there counts as none of ours"
+    remedy = f"set Prolog in slurm.conf, or remove {directory} on each node"
+    return [error("marks", f"{directory} exists, but slurm.conf has no Prolog", effect, remedy)]
+
+
 def feature(wanted: str, features: Sequence[str]) -> Finding:
     """Judge whether nodes have the feature; one line of features per node."""
     count = sum(wanted in re.split(r"[,&|]", line.strip()) for line in features)

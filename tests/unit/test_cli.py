@@ -51,6 +51,12 @@ def test_a_bug_shows_no_traceback_but_says_where_it_is(monkeypatch, capsys, tmp_
     assert kept.stat().st_mode & 0o077 == 0
 
 
+def test_what_the_system_refuses_is_no_bug(monkeypatch, capsys):
+    monkeypatch.setattr(listing, "main", failing(OSError(28, "No space left on device", "/shared/x")))
+    assert main.run(["list"]) == 1
+    assert capsys.readouterr().err.startswith("ksi: error: No space left on device: /shared/x\n")
+
+
 def test_debug_shows_the_traceback(monkeypatch, capsys):
     monkeypatch.setattr(listing, "main", failing(KsiError("it failed")))
     assert main.run(["list", "--debug"]) == 1

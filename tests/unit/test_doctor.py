@@ -137,6 +137,14 @@ def test_prolog_flags(flags, level):
     assert slurm.prolog_flags({}) == []
 
 
+def test_marks_without_a_prolog_keep_every_job_out():
+    facts = slurm.parse(SLURM_22_05)
+    jobs = Path("/run/ksi/jobs")
+    assert slurm.marks(jobs, facts, present=True) == slurm.marks(jobs, {}, present=False) == []
+    (found,) = slurm.marks(jobs, {}, present=True)
+    assert found.level is Level.ERROR and "/run/ksi/jobs" in found.remedy
+
+
 def test_the_feature_is_counted_as_a_whole_word():
     assert slurm.feature("k8s", ["gpu,k8s", "nok8s,k8s-old", "(null)"]).seen == "k8s on 1 of 3 nodes"
     assert slurm.feature("k8s", ["nok8s"]).level is Level.ERROR
