@@ -2,102 +2,16 @@
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from ksi_hooks import checks
+from ksi_hooks.checks import USER_ID, Check
 from ksi_hooks.errors import ConfigError
 
 DEFAULT_FILE = Path("/etc/ksi/ksi.yaml")
-NODE_PORTS = range(30000, 32768)  # Kubernetes' default range of node ports
-USER_ID = "%u"  # in run_dir: the numeric user id, which needs no name service
-
-Check = Callable[[Any], Any]
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value or not value.isprintable():
-        raise ValueError(f"wants a line of text, got {value!r}")
-    return value
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"wants true or false, got {value!r}")
-    return value
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 864000:
-        raise ValueError(f"wants seconds between 0 and 864000, got {value!r}")
-    return float(value)
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 100000:
-        raise ValueError(f"wants a whole number between 0 and 100000, got {value!r}")
-    return value
-
-
-def _path(value: object) -> Path:
-    text = _text(value)
-    if not text.startswith("/") or ".." in Path(text).parts:
-        raise ValueError(f"wants an absolute path, got {value!r}")
-    return Path(text)
-
-
-def _run_dir(value: object) -> Path:
-    path = _path(value)
-    if path.name != USER_ID or USER_ID in str(path.parent):
-        raise ValueError(f"wants an absolute path that ends in /{USER_ID}, got {value!r}")
-    return path
-
-
-def _optional(check: Check) -> Check:
-    return lambda value: None if value is None else check(value)
-
-
-def _list_of(check: Check) -> Check:
-    def checked(value: object) -> tuple[Any, ...]:
-        if not isinstance(value, list):
-            raise ValueError(f"wants a list, got {value!r}")
-        return tuple(check(item) for item in value)
-
-    return checked
-
-
-def _one_of(*choices: str) -> Check:
-    def checked(value: object) -> str:
-        if value not in choices:
-            raise ValueError(f"wants one of {', '.join(choices)}, got {value!r}")
-        return str(value)
-
-    return checked
-
-
-def _feature(value: object) -> str:
-    text = _text(value)
-    if not all(c.isalnum() or c in "_.-" for c in text):
-        raise ValueError(f"wants a feature of slurm.conf (letters, digits, _ . -), got {value!r}")
-    return text
-
-
-def _port_range(value: object) -> tuple[int, int]:
-    low, dash, high = str(value).partition("-")
-    if not (dash and low.isdecimal() and high.isdecimal()):
-        raise ValueError(f"wants LOW-HIGH, got {value!r}")
-    if int(low) > int(high) or int(low) not in NODE_PORTS or int(high) not in NODE_PORTS:
-        raise ValueError(f"wants ports between {NODE_PORTS[0]} and {NODE_PORTS[-1]}, got {value!r}")
-    return int(low), int(high)
-
-
-def _address(value: object) -> str:
-    text = _text(value)
-    parts = text.split(".")
-    if len(parts) != 4 or not all(p.isdecimal() and int(p) < 256 for p in parts):
-        raise ValueError(f"wants an IPv4 address, got {value!r}")
-    return text
 
 
 def _setting(default: Any, check: Check, about: str) -> Any:  # noqa: ANN401 - as dataclasses.field
@@ -110,85 +24,105 @@ class Settings:
 
     registry_dir: Path = field(
         metadata={
-            "check": _path,
+            "check": checks.absolute_path,
             "help": "Directory on shared storage, one small file per cluster; required.",
         }
     )
-    feature: str = _setting("k8s", _feature, "Feature in slurm.conf that a job asks for with --constraint.")
+    feature: str = _setting(
+        "k8s", checks.feature, "Feature in slurm.conf that a job asks for with --constraint."
+    )
     partitions: tuple[str, ...] = _setting(
-        (), _list_of(_text), "Partitions that may have clusters; empty: all."
+        (), checks.list_of(checks.text), "Partitions that may have clusters; empty: all."
     )
     allow_request: bool = _setting(
-        True, _flag, "Let users ask for a cluster with KSI=1 instead of the constraint."
+        True, checks.flag, "Let users ask for a cluster with KSI=1 instead of the constraint."
     )
     run_dir: Path = _setting(
         Path("/var/lib/ksi/run/%u"),
-        _run_dir,
+        checks.user_path,
         "Node-local directory per user, 0700; %u is the numeric user id. Not shared, not below /tmp.",
     )
     node_state_dir: Path = _setting(
-        Path("/run/ksi"), _path, "Root's directory on the node: the marks of k8s jobs that ksi-prolog leaves."
+        Path("/run/ksi"),
+        checks.absolute_path,
+        "Root's directory on the node: the marks of k8s jobs that ksi-prolog leaves.",
     )
     tools_path: tuple[Path, ...] = _setting(
         (Path("/usr/local/bin"), Path("/usr/bin"), Path("/usr/sbin")),
-        _list_of(_path),
+        checks.list_of(checks.absolute_path),
         "Where kind, podman, kubectl and Slurm's commands are looked for, in this order.",
     )
     node_image: str | None = _setting(
         None,
-        _optional(_text),
+        checks.optional(checks.text),
         "Image of the cluster node, for instance docker.io/kindest/node:v1.34.4; null: kind's own.",
     )
     port_range: tuple[int, int] = _setting(
-        (30000, 32767), _port_range, "Ports for K8S_PORT, LOW-HIGH within Kubernetes' node ports."
+        (30000, 32767), checks.port_range, "Ports for K8S_PORT, LOW-HIGH within Kubernetes' node ports."
     )
     listen_address: str = _setting(
         "0.0.0.0",
-        _address,
+        checks.ipv4_address,
         "Address on which K8S_PORT listens; 0.0.0.0 shows a job's service to the whole network.",
     )
     on_failure: Literal["fail", "continue"] = _setting(
-        "fail", _one_of("fail", "continue"), "When a cluster cannot be made: end the job, or run it without."
+        "fail",
+        checks.one_of("fail", "continue"),
+        "When a cluster cannot be made: end the job, or run it without.",
     )
-    print: bool = _setting(True, _flag, "Tell in the job's output what it got.")
+    print: bool = _setting(True, checks.flag, "Tell in the job's output what it got.")
     export_token: bool = _setting(
         True,
-        _flag,
+        checks.flag,
         "Export K8S_CLUSTER_API_TOKEN; false leaves only the file, since Slurm logs exports at debug level.",
     )
-    create_timeout: float = _setting(600.0, _seconds, "Time for making a cluster, retries included.")
-    attach_timeout: float = _setting(660.0, _seconds, "Time that the job's other tasks wait for the cluster.")
-    query_timeout: float = _setting(
-        3.0, _seconds, "Time for asking Slurm whether a job wants a cluster; no retry."
+    create_timeout: float = _setting(600.0, checks.seconds, "Time for making a cluster, retries included.")
+    attach_timeout: float = _setting(
+        660.0, checks.seconds, "Time that the job's other tasks wait for the cluster."
     )
-    lock_timeout: float = _setting(30.0, _seconds, "Time to wait for the registry's lock.")
+    query_timeout: float = _setting(
+        3.0, checks.seconds, "Time for asking Slurm whether a job wants a cluster; no retry."
+    )
+    lock_timeout: float = _setting(30.0, checks.seconds, "Time to wait for the registry's lock.")
     epilog_timeout: float = _setting(
-        25.0, _seconds, "Time for deleting in the task epilog; keep it below KillWait of slurm.conf."
+        25.0, checks.seconds, "Time for deleting in the task epilog; keep it below KillWait of slurm.conf."
     )
     gc_grace: float = _setting(
-        600.0, _seconds, "How long ksi-gc leaves alone what may still be cleaned by a hook."
+        600.0, checks.seconds, "How long ksi-gc leaves alone what may still be cleaned by a hook."
     )
-    gc_tenant_timeout: float = _setting(60.0, _seconds, "Time that one round of ksi-gc spends on one user.")
+    gc_tenant_timeout: float = _setting(
+        60.0, checks.seconds, "Time that one round of ksi-gc spends on one user."
+    )
     create_slots: int = _setting(
-        0, _count, "Clusters that may be made at the same time on a node; 0: no limit."
+        0, checks.count, "Clusters that may be made at the same time on a node; 0: no limit."
     )
     lock: Literal["flock", "soft", "strict"] = _setting(
-        "flock", _one_of("flock", "soft", "strict"), "Kind of lock that the registry's file system supports."
+        "flock",
+        checks.one_of("flock", "soft", "strict"),
+        "Kind of lock that the registry's file system supports.",
     )
     kind_config: Path | None = _setting(
-        None, _optional(_path), "Jinja2 template of a kind configuration used instead of the built-in one."
+        None,
+        checks.optional(checks.absolute_path),
+        "Jinja2 template of a kind configuration used instead of the built-in one.",
     )
     images: tuple[str, ...] = _setting(
-        (), _list_of(_text), "Images of the node's Podman store that every new cluster gets loaded."
+        (),
+        checks.list_of(checks.text),
+        "Images of the node's Podman store that every new cluster gets loaded.",
     )
     task_prolog_next: Path | None = _setting(
-        None, _optional(_path), "A TaskProlog of the site that runs after ours, for all jobs."
+        None,
+        checks.optional(checks.absolute_path),
+        "A TaskProlog of the site that runs after ours, for all jobs.",
     )
     task_epilog_next: Path | None = _setting(
-        None, _optional(_path), "A TaskEpilog of the site that runs after ours, for all jobs."
+        None,
+        checks.optional(checks.absolute_path),
+        "A TaskEpilog of the site that runs after ours, for all jobs.",
     )
     log_keep_days: float = _setting(
-        14.0, _seconds, "Days that the log of a job's cluster is kept below run_dir."
+        14.0, checks.seconds, "Days that the log of a job's cluster is kept below run_dir."
     )
 
     def user_run_dir(self, uid: int) -> Path:

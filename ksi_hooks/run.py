@@ -14,11 +14,7 @@ from pathlib import Path
 
 from ksi_hooks.errors import CommandFailed, ProgramMissing
 
-# Every program started for a cluster carries its name here, so that whoever deletes the cluster later finds
-# them all, whatever sessions they have made (see proc.marked).
-CLUSTER_MARK = "KSI_CREATING"
 TAIL_BYTES = 4000
-PROXIES = ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 class Deadline:
@@ -107,28 +103,6 @@ class Tools:
         if status is None or status not in ok:
             raise CommandFailed(command, status, tail or answer[-TAIL_BYTES:], timeout=timeout)
         return status, answer, tail
-
-
-def base_environment(path: Sequence[Path], uid: int, wishes: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for programs of a user: nothing of the job's but proxies and Slurm's
-    configuration.
-    """
-    environment = {
-        "PATH": ":".join(map(str, path)),
-        "LC_ALL": "C.UTF-8",
-        "KIND_EXPERIMENTAL_PROVIDER": "podman",
-    }
-    with contextlib.suppress(KeyError):
-        entry = pwd.getpwuid(uid)
-        environment |= {"HOME": entry.pw_dir, "USER": entry.pw_name, "LOGNAME": entry.pw_name}
-    environment |= {name: wishes[name] for name in (*PROXIES, "SLURM_CONF") if name in wishes}
-    # A value inherited from the login node often names a directory that this node does not have.
-    candidates = [Path(p) for p in (wishes.get("XDG_RUNTIME_DIR"), f"/run/user/{uid}") if p]
-    if runtime_dir := next((p for p in candidates if _is_own_dir(p, uid)), None):
-        environment["XDG_RUNTIME_DIR"] = os.fspath(runtime_dir)
-        if (runtime_dir / "bus").is_socket():
-            environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={runtime_dir}/bus"
-    return environment
 
 
 def replace_process(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -253,10 +227,3 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
             child.wait(grace)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-
-
-def _is_own_dir(path: Path, uid: int) -> bool:
-    try:
-        return path.is_dir() and path.stat().st_uid == uid
-    except OSError:
-        return False

@@ -12,10 +12,11 @@ from ksi_hooks.cli.nodes import nodes_of
 from ksi_hooks.cli.output import show_json, table, user_name, warn
 from ksi_hooks.cli.parsing import Parser, Subparsers, add
 from ksi_hooks.config import SETTINGS, as_yaml_value
+from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import KsiError
 from ksi_hooks.install import drift, settings_file
 from ksi_hooks.registry.store import Registry
-from ksi_hooks.run import Tools, base_environment
+from ksi_hooks.run import Tools
 
 EXAMPLES = """
 ksi config                            every value and where it comes from

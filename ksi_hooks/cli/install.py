@@ -13,11 +13,12 @@ from ksi_hooks.cli.nodes import nodes_of
 from ksi_hooks.cli.output import warn
 from ksi_hooks.cli.parsing import Parser, Subparsers, add
 from ksi_hooks.config import Settings
+from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import CommandFailed, ConfigError, KsiError
 from ksi_hooks.install import apply, hindrances, plan, settings_file
 from ksi_hooks.install.plan import Planned, Site
 from ksi_hooks.registry.store import Registry
-from ksi_hooks.run import Tools, base_environment
+from ksi_hooks.run import Tools
 
 PYTHON_SECONDS = 20.0
 EXAMPLES = """

@@ -14,12 +14,13 @@ from ksi_hooks import files, gate
 from ksi_hooks.config import Settings
 from ksi_hooks.doctor import node, programs, slurm, storage
 from ksi_hooks.doctor.finding import Finding, error, ok
+from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import KsiError
 from ksi_hooks.install import drift
 from ksi_hooks.lifecycle.userdir import UserDir
 from ksi_hooks.registry import ports
 from ksi_hooks.registry.store import Registry
-from ksi_hooks.run import Tools, base_environment
+from ksi_hooks.run import Tools
 from ksi_hooks.slurm import job as jobs
 from ksi_hooks.tools import kind, kubectl, podman
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ksi_hooks import gate, proc
 from ksi_hooks.config import Settings
+from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import KsiError
 from ksi_hooks.gc import sweep, tenants
 from ksi_hooks.gc.sweep import Decision, Facts, Found, Verdict
@@ -16,7 +17,7 @@ from ksi_hooks.registry import record as records
 from ksi_hooks.registry import requests
 from ksi_hooks.registry.record import Record
 from ksi_hooks.registry.store import Registry
-from ksi_hooks.run import Tools, base_environment
+from ksi_hooks.run import Tools
 from ksi_hooks.slurm import query
 from ksi_hooks.slurm.job import STEP_TITLE
 from ksi_hooks.slurm.query import JobState

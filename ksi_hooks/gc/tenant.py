@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 from ksi_hooks import config, proc
-from ksi_hooks.config import NODE_PORTS, Settings
+from ksi_hooks.checks import NODE_PORTS
+from ksi_hooks.config import Settings
+from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import KsiError
 from ksi_hooks.lifecycle import delete as deletion
 from ksi_hooks.lifecycle.context import Context
@@ -18,7 +20,7 @@ from ksi_hooks.lifecycle.userdir import UserDir
 from ksi_hooks.proc import Process
 from ksi_hooks.registry import record as records
 from ksi_hooks.registry.record import Record, State
-from ksi_hooks.run import Deadline, Tools, base_environment
+from ksi_hooks.run import Deadline, Tools
 from ksi_hooks.tools import podman
 
 LIST_SECONDS = 30.0

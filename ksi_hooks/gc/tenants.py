@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 from ksi_hooks.config import Settings
+from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import CommandFailed, KsiError
 from ksi_hooks.gc import tenant
 from ksi_hooks.gc.sweep import Found
-from ksi_hooks.run import Tools, as_user, base_environment
+from ksi_hooks.run import Tools, as_user
 
 MARGIN_SECONDS = 5.0
 

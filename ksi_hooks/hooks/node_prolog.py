@@ -31,8 +31,9 @@ def mark(config_file: str, state_dir: str, environ: dict[str, str]) -> None:
     from pathlib import Path
 
     from ksi_hooks import files, gate
+    from ksi_hooks.environment import base_environment
     from ksi_hooks.hooks.trigger import settings_or_defaults
-    from ksi_hooks.run import Tools, base_environment
+    from ksi_hooks.run import Tools
     from ksi_hooks.slurm import job as jobs
     from ksi_hooks.slurm.features import wanted
 

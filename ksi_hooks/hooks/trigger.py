@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ksi_hooks import config, files, gate
 from ksi_hooks.config import Settings
+from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import ConfigError, KsiError
-from ksi_hooks.run import Tools, base_environment
+from ksi_hooks.run import Tools
 from ksi_hooks.slurm import job as jobs
 from ksi_hooks.slurm import query
 from ksi_hooks.slurm.query import Answer

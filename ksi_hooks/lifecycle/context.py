@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ksi_hooks.config import Settings
+from ksi_hooks.environment import CLUSTER_MARK, base_environment
 from ksi_hooks.lifecycle.userdir import UserDir
 from ksi_hooks.registry.store import Registry
-from ksi_hooks.run import CLUSTER_MARK, Tools, base_environment
+from ksi_hooks.run import Tools
 
 
 @dataclass(frozen=True)

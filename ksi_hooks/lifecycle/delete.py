@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from ksi_hooks import proc
+from ksi_hooks.environment import CLUSTER_MARK
 from ksi_hooks.errors import CommandFailed, KsiError
 from ksi_hooks.lifecycle.context import Context
 from ksi_hooks.lifecycle.steps import reached
@@ -16,7 +17,7 @@ from ksi_hooks.proc import Process
 from ksi_hooks.registry import ports
 from ksi_hooks.registry.record import Record, State
 from ksi_hooks.registry.store import live
-from ksi_hooks.run import CLUSTER_MARK, Deadline, Tools
+from ksi_hooks.run import Deadline, Tools
 from ksi_hooks.tools import podman, scope
 
 # What a creation may be in the middle of. Podman's shared helpers (pause process, network helpers, DNS) carry

@@ -4,7 +4,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ksi_hooks.config import NODE_PORTS
+from ksi_hooks.checks import NODE_PORTS
 from ksi_hooks.errors import KsiError, PortTaken
 from ksi_hooks.registry.record import Record
 

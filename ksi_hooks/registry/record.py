@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ksi_hooks.config import NODE_PORTS
+from ksi_hooks.checks import NODE_PORTS
 from ksi_hooks.errors import RecordError
 from ksi_hooks.proc import Process
 
