@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
@@ -12,6 +13,7 @@ from ksi_hooks.checks import USER_ID, Check
 from ksi_hooks.errors import ConfigError
 
 DEFAULT_FILE = Path("/etc/ksi/ksi.yaml")
+BELOW_PREFIX = Path("etc/ksi/ksi.yaml")
 
 
 def _setting(default: Any, check: Check, about: str) -> Any:  # noqa: ANN401 - as dataclasses.field
@@ -185,6 +187,26 @@ def load_raw(path: Path) -> object:
         line = f" line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not YAML"
         raise ConfigError(f"{path}:{line} {problem}", hint="mend the settings file") from error
+
+
+def find(asked: Path | None, environ: Mapping[str, str], installed: Path = Path(sys.prefix)) -> Path | None:
+    """Return the settings file: --config, else $KSI_CONFIG, else the installation's; None when there is none.
+
+    The installation's is the first etc/ksi/ksi.yaml in or above the directory of the interpreter's venv,
+    up to /etc/ksi/ksi.yaml: whoever keeps the environment below `ksi install --prefix` has nothing to say.
+    """
+    if asked or environ.get("KSI_CONFIG"):
+        return Path.cwd() / (asked or environ["KSI_CONFIG"])
+    candidates = (directory / BELOW_PREFIX for directory in (installed, *installed.parents))
+    return next((path for path in candidates if _is_trusted(path)), None)
+
+
+def _is_trusted(path: Path) -> bool:
+    """True for a file of root's or of the user's own: in /tmp or a shared home anybody may plant one."""
+    try:
+        return path.is_file() and path.stat().st_uid in (0, os.geteuid())
+    except OSError:
+        return False
 
 
 def personal(environ: Mapping[str, str]) -> Settings:

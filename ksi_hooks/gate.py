@@ -20,8 +20,9 @@ ANSWER_DIR = "answers"
 
 def decide(environ: dict[str, str], state_dir: str, user_dir: str) -> str:
     """Return NO, YES, REQUESTED or ASK (Slurm has to be asked) for the task with this environment."""
-    wish = environ.get("KSI", "")
     job_id = environ.get("SLURM_JOB_ID") or environ.get("SLURM_JOBID") or ""
+    # A wish that came along with another job's variables is not a wish of this one.
+    wish = environ.get("KSI", "") if environ.get("KSI_JOB_ID", job_id) == job_id else ""
     if wish == "0" or not job_id[:1].isdecimal():
         return NO
     fallback = REQUESTED if wish == "1" else NO

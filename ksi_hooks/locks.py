@@ -31,6 +31,10 @@ def hold(path: Path, *, timeout: float, kind: str = "flock") -> Iterator[None]:
     Raises LockTimeout that names file, holder and age, and KsiError where the file system has no such lock:
     another kind is never used in silence, since two nodes might then use different ones.
     """
+    if not path.parent.is_dir():  # filelock would make it, as the property of whoever comes first
+        raise KsiError(
+            f"no directory for the lock: {path.parent}", hint="root runs ksi config --init-registry"
+        )
     lock = _lock(path, timeout, kind)
     try:
         lock.acquire()

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,6 @@ from pathlib import Path
 from ksi_hooks import config, files
 from ksi_hooks.config import Settings
 from ksi_hooks.registry.store import LOCK_NAME
-
-BELOW = Path("etc/ksi/ksi.yaml")
 
 
 @dataclass(frozen=True)
@@ -24,7 +21,7 @@ class Site:
 
 def of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Site:
     """Return the site's settings, else the user's own with their registry; raises KsiError."""
-    path = file_of(args.config, environ)
+    path = config.find(args.config, environ)
     if path is not None:
         return Site(config.load(path), path)
     settings = config.personal(environ)
@@ -33,25 +30,3 @@ def of(args: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> Sit
         files.private_dir(directory)
     (settings.registry_dir / LOCK_NAME).touch(mode=0o600)
     return Site(settings, None)
-
-
-def file_of(
-    asked: Path | None, environ: Mapping[str, str], installed: Path = Path(sys.prefix)
-) -> Path | None:
-    """Return the settings file: --config, else $KSI_CONFIG, else the installation's; None when there is none.
-
-    The installation's is the first etc/ksi/ksi.yaml in or above the directory of the interpreter's venv,
-    up to /etc/ksi/ksi.yaml: whoever keeps the environment below `ksi install --prefix` has nothing to say.
-    """
-    if asked or environ.get("KSI_CONFIG"):
-        return Path.cwd() / (asked or environ["KSI_CONFIG"])
-    candidates = (directory / BELOW for directory in (installed, *installed.parents))
-    return next((path for path in candidates if _is_trusted(path)), None)
-
-
-def _is_trusted(path: Path) -> bool:
-    """True for a file of root's or of the user's own: in /tmp or a shared home anybody may plant one."""
-    try:
-        return path.is_file() and path.stat().st_uid in (0, os.geteuid())
-    except OSError:
-        return False

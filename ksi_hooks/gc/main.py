@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ksi_hooks import __version__, config
-from ksi_hooks.errors import ConfigError, KsiError, UsageError
+from ksi_hooks.errors import KsiError, UsageError
 from ksi_hooks.gc.round import Action, Outcome, Round
 from ksi_hooks.gc.sweep import Verdict
 from ksi_hooks.slurm.job import node_name
@@ -52,10 +52,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _round(options: argparse.Namespace) -> Round:
-    try:
-        settings = config.load(options.config)
-    except ConfigError:
-        raise
+    config_file = config.find(options.config, os.environ) or config.DEFAULT_FILE
+    settings = config.load(config_file)
     own = os.getuid()
     uid = None if own == 0 else own
     if options.user is not None:
@@ -63,7 +61,7 @@ def _round(options: argparse.Namespace) -> Round:
         if own not in (0, uid):
             raise UsageError(f"only root can clean up after another user: {options.user}")
     grace = settings.gc_grace if options.older_than is None else options.older_than
-    return Round(options.config, settings, options.node or node_name(os.environ), grace, uid, options.dry_run)
+    return Round(config_file, settings, options.node or node_name(os.environ), grace, uid, options.dry_run)
 
 
 def _uid(user: str) -> int:
@@ -127,8 +125,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    default = Path(os.environ.get("KSI_CONFIG") or config.DEFAULT_FILE)
-    parser.add_argument("--config", type=Path, default=default, help="settings file (default: %(default)s)")
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="settings file (default: as ksi finds it)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only tell what would be done")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")
     parser.add_argument("--verbose", action="store_true", help="tell about kept clusters as well")

@@ -32,9 +32,10 @@ def _is_ours(config_file: str, state_dir: str, user_dir: str) -> bool:
 
     settings = trigger.settings_or_defaults(Path(config_file))
     if verdict == gate.REQUESTED:
-        if not settings.allow_request and os.environ.get("SLURM_PROCID", "0") == "0":
-            sys.stdout.write("print ksi: KSI=1 is ignored: this site wants #SBATCH --constraint instead\n")
-        return settings.allow_request
+        refusal = trigger.refusal(settings, os.environ)
+        if refusal and os.environ.get("SLURM_PROCID", "0") == "0":
+            sys.stdout.write(f"print ksi: KSI=1 is ignored: {refusal}\n")
+        return not refusal
     return trigger.wants_cluster(settings, os.environ, Path(user_dir))
 
 

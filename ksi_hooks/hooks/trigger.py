@@ -30,6 +30,15 @@ def settings_or_defaults(config_file: Path) -> Settings:
         return Settings(registry_dir=Path("/nonexistent"))
 
 
+def refusal(settings: Settings, environ: Mapping[str, str]) -> str:
+    """Return why the site does not grant a cluster that was asked for by KSI=1; nothing when it does."""
+    if not settings.allow_request:
+        return f"this site wants #SBATCH --constraint={settings.feature} instead"
+    if not _in_partition(settings, environ):
+        return f"clusters are for the partitions {', '.join(settings.partitions)}"
+    return ""
+
+
 def wants_cluster(settings: Settings, environ: Mapping[str, str], user_dir: Path) -> bool:
     """Return Slurm's answer for the job of this task, asked by the first task only; unknown means no.
 
@@ -70,10 +79,11 @@ def _ask(settings: Settings, environ: Mapping[str, str]) -> Answer:
         feature=settings.feature,
         timeout=settings.query_timeout,
     )
-    partition = environ.get("SLURM_JOB_PARTITION", "")
-    if answer is Answer.YES and settings.partitions and partition not in settings.partitions:
-        return Answer.NO
-    return answer
+    return Answer.NO if answer is Answer.YES and not _in_partition(settings, environ) else answer
+
+
+def _in_partition(settings: Settings, environ: Mapping[str, str]) -> bool:
+    return not settings.partitions or environ.get("SLURM_JOB_PARTITION", "") in settings.partitions
 
 
 def _remembered(name: Path) -> Answer | None:

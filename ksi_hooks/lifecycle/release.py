@@ -31,6 +31,7 @@ def release(context: Context, job: Job, step: Step, *, until_job_end: bool) -> R
     with context.user_dir.locked():
         holders = context.user_dir.holders(job.id)
         siblings = _siblings_live(holders_tasks=[h.task for h in holders if h.stepd == step.stepd], step=step)
+        records = [] if siblings else context.registry.of_job(context.node, job.id, context.uid)
         if not siblings:  # slurmstepd lives on for a moment, which must not keep the cluster
             context.user_dir.drop_holder(job.id, step)
         if holding.is_needed(
@@ -38,10 +39,9 @@ def release(context: Context, job: Job, step: Step, *, until_job_end: bool) -> R
             leaving=step.stepd,
             owns_job=step.owns_job,
             siblings=siblings,
-            until_job_end=until_job_end,
+            until_job_end=until_job_end and bool(records),
         ):
             return Released(needed=True)
-        records = context.registry.of_job(context.node, job.id, context.uid)
         claimed = [_claim_deletion(context, record) for record in records]
     return delete_all(context, job.id, claimed, deadline)
 

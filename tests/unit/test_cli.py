@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from ksi_hooks import __version__
+from ksi_hooks import __version__, config
 from ksi_hooks.cli import list as listing
-from ksi_hooks.cli import main, site
+from ksi_hooks.cli import main
 from ksi_hooks.errors import ConfigError, KsiError, LockTimeout
 
 
@@ -15,7 +15,7 @@ from ksi_hooks.errors import ConfigError, KsiError, LockTimeout
 def _own_surroundings(monkeypatch, tmp_path):
     monkeypatch.delenv("KSI_CONFIG", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(site, "file_of", lambda asked, environ: asked)
+    monkeypatch.setattr(config, "find", lambda asked, environ: asked)
 
 
 def failing(error):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ksi_hooks.cli import config as command
+from ksi_hooks import config
 from ksi_hooks.cli import main, nodes
 from ksi_hooks.errors import CommandFailed, UsageError
 from ksi_hooks.install import settings_file as texts
@@ -93,7 +93,7 @@ def test_bad_host_lists_are_usage_errors(text):
 
 def test_personal_settings_say_so(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(command.site, "file_of", lambda asked, environ: None)
+    monkeypatch.setattr(config, "find", lambda asked, environ: None)
     assert main.run(["config"]) == 0
     out = capsys.readouterr().out
     assert "these are your own settings" in out and f"{tmp_path}/ksi/registry" in out
