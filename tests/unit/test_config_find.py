@@ -38,7 +38,7 @@ def test_a_file_that_a_stranger_planted_does_not_count(tmp_path, monkeypatch):
     planted(tmp_path)
     owner = (tmp_path / "etc/ksi/ksi.yaml").stat().st_uid
     if owner != 0:  # root's files count for everybody
-        monkeypatch.setattr(site.os, "geteuid", lambda: owner + 1)
+        monkeypatch.setattr(config.os, "geteuid", lambda: owner + 1)
         assert config.find(None, {}, tmp_path) != tmp_path / "etc/ksi/ksi.yaml"
     else:
         os.chown(tmp_path / "etc/ksi/ksi.yaml", 12345, -1)
