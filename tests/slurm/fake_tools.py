@@ -49,9 +49,12 @@ class FakeTools:
         for mark in self.state.glob("store-*/rule-*"):
             mark.unlink()
 
-    def calls(self) -> int:
-        """How many calls there were."""
-        return sum(len(log.read_text().splitlines()) for log in self.state.glob("store-*/calls.jsonl"))
+    def called(self, program: str, *words: str) -> int:
+        """How many calls of a program there were whose arguments begin with these words."""
+        logs = (log.read_text().splitlines() for log in self.state.glob("store-*/calls.jsonl"))
+        calls = [json.loads(line) for lines in logs for line in lines]
+        wanted = list(words)
+        return sum(c["program"] == program and c["argv"][: len(wanted)] == wanted for c in calls)
 
     def refused(self) -> list[str]:
         """The calls that no fake knows."""
