@@ -2,10 +2,10 @@
 
 import json
 import os
-import pwd
 import shlex
 import shutil
 import signal
+import socket
 import sys
 import time
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ from pathlib import Path
 import ksi_hooks
 from fakes.steps import Step
 from ksi_hooks import config, proc
+from ksi_hooks.environment import CLUSTER_MARK
 from ksi_hooks.install import plan
 from ksi_hooks.registry.record import Record
 from ksi_hooks.registry.store import Registry
-from ksi_hooks.run import CLUSTER_MARK
 
 HERE = Path(__file__).parent
 PACKAGE = Path(ksi_hooks.__file__).parent
@@ -194,6 +194,22 @@ class Site:
         (self.state_dir / "images.json").write_text(json.dumps(["docker.io/kindest/node:v1.34.4"]))
 
 
-def home_of_this_user() -> Path:
-    """Return this user's home directory, which no test may touch."""
-    return Path(pwd.getpwuid(os.getuid()).pw_dir)
+class Tenant:
+    """A user of a site, as far as a job can tell: an id, and a user manager with a bus."""
+
+    def __init__(self, site: Site, uid: int) -> None:
+        self.uid = uid
+        self.runtime_dir = site.base / f"runtime-{uid}"
+        self.runtime_dir.mkdir(mode=0o700)
+        self._bus = socket.socket(socket.AF_UNIX)
+        self._bus.bind(str(self.runtime_dir / "bus"))
+        os.chown(self.runtime_dir, uid, uid)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return what a job of this user needs to find the bus."""
+        return {"XDG_RUNTIME_DIR": str(self.runtime_dir)}
+
+    def close(self) -> None:
+        """Let the bus go."""
+        self._bus.close()

@@ -103,7 +103,7 @@ def test_ksi_0_wins_over_marker_and_slurm(site):
 
 
 def test_package_that_cannot_be_imported(site):
-    """The interpreter starts but finds no package: before the gate has said yes, that is nobody's business."""
+    """The interpreter starts but finds no package: before the gate has said yes, nobody has to know."""
     hook = site.base / "broken_hook.py"
     hook.write_text("import no_such_package\n")
     text = site.task_prolog.read_text()
