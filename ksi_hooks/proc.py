@@ -72,6 +72,16 @@ def title_of(pid: int) -> str:
     return raw.replace(b"\0", b" ").decode("utf-8", "replace").strip()
 
 
+def initial_environment(pid: int) -> dict[str, str]:
+    """Return the variables a process was started with, or none when it has gone or is not ours to read."""
+    try:
+        raw = (PROC / str(pid) / "environ").read_bytes()
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(entry).partition("=") for entry in raw.split(b"\0"))
+    return {name: value for name, equals, value in pairs if equals}
+
+
 def owner_of(pid: int) -> int | None:
     """Return the user a process runs as, or None when it has gone."""
     try:

@@ -40,11 +40,14 @@ def _is_ours(config_file: str, state_dir: str, user_dir: str) -> bool:
 
 
 def _provide(config_file: str, parent: int) -> int:
+    from ksi_hooks import proc
     from ksi_hooks.hooks import boundary
     from ksi_hooks.hooks.prolog_work import PrologWork
 
     directives = boundary.take_stdout()
-    work = PrologWork(config_file, parent, dict(os.environ))
+    # The sh gate has put the directory it is in into PWD; Slurm's word is in what the gate was started with.
+    wanted_dir = proc.initial_environment(os.getppid()).get("PWD", "")
+    work = PrologWork(config_file, parent, {**os.environ, "PWD": wanted_dir})
     with boundary.interruptible():
         error = boundary.guard(work.run, work.report)
     boundary.say(directives, work.lines(error))

@@ -30,7 +30,7 @@ def make(context: Context, record: Record, *, job_end: int, spans_nodes: bool, d
     client.apply(render("admin-user.yaml.j2", account), timeout=deadline.left(STEP_SECONDS))
     seconds = token_seconds(job_end, time.time())
     token = client.create_token(seconds=seconds, timeout=deadline.left(STEP_SECONDS))
-    if not token or not token.isprintable() or " " in token:
+    if not token or not (token.isascii() and token.isprintable()) or " " in token:
         raise KsiError(f"kubectl create token gave no token but {len(token)} other characters")
     kubectl.check_token(api, token, timeout=deadline.left(STEP_SECONDS))
     client.wait_for_default_account(Deadline(deadline.left(ACCOUNT_SECONDS)))

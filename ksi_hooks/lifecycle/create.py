@@ -61,8 +61,10 @@ def create(
         reached(context, published, "published")
         return published
     except BaseException as error:
-        if failed and isinstance(error, KsiError):
-            failed(error)
+        if isinstance(error, KsiError):
+            error.hint = error.hint or f"see the log: {context.user_dir.log_file(record.cluster)}"
+            if failed:
+                failed(error)
         delete.delete(context, current, Deadline(context.settings.epilog_timeout))
         raise
 

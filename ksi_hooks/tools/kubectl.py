@@ -39,7 +39,7 @@ class Kubectl:
         try:
             self._run(arguments, timeout=seconds + 2)
         except CommandFailed as error:
-            raise KsiError(f"cluster node not ready after {deadline.seconds:g} s: {error}") from error
+            raise KsiError(f"cluster node not ready within {deadline.seconds:.0f} s: {error}") from error
 
     def wait_for_default_account(self, deadline: Deadline) -> None:
         """Wait for the account without which every pod is refused; a controller makes it some time after the
