@@ -1,15 +1,17 @@
 """Fixtures of the layer with fakes."""
 
 import os
+import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from fakes.sites import Site, Tenant
+from fakes import tenants
+from fakes.sites import Site
+from fakes.tenants import Tenant
 
 
 @pytest.fixture
@@ -26,29 +28,34 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
-def other_users() -> None:
-    """Skip unless this process can start our programs as another user."""
+def shared_python() -> Iterator[tuple[str, Path]]:
+    """An interpreter and a copy of the package that other users may read."""
     if os.getuid() != 0:
         pytest.skip("needs root to act as other users")
-    programs = str(Path(__file__).parent / "programs" / "__init__.py")
+    place = Path(tempfile.mkdtemp(prefix="ksi-python-"))
+    place.chmod(0o755)
     try:
-        subprocess.run(
-            [sys.executable, "-I", "-c", f"import ksi_hooks.hooks.prolog_work; open({programs!r})"],
-            user=4242,
-            group=4242,
-            extra_groups=[],
-            check=True,
-            capture_output=True,
-            timeout=30,
-        )
-    except (subprocess.CalledProcessError, OSError):
-        pytest.skip("other users cannot read the interpreter or the checkout")
+        made = tenants.make_python(place)
+        if made is None:
+            pytest.skip("no interpreter from 3.11 on that other users may run")
+        yield made
+    finally:
+        shutil.rmtree(place)
 
 
 @pytest.fixture
-def tenant(site: Site, other_users: None) -> Iterator[Tenant]:
-    """A user who is not root, with a user manager's bus."""
-    made = Tenant(site, 4242)
+def tenant(site: Site, shared_python: tuple[str, Path]) -> Iterator[Tenant]:
+    """A user who is not root."""
+    site.open_for_tenants(*shared_python)
+    made = Tenant(site, tenants.NAMES[0])
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other_tenant(site: Site, tenant: Tenant) -> Iterator[Tenant]:
+    """A second user."""
+    made = Tenant(site, tenants.NAMES[1])
     yield made
     made.close()
 

@@ -5,7 +5,6 @@ import os
 import shlex
 import shutil
 import signal
-import socket
 import sys
 import time
 from dataclasses import dataclass
@@ -51,7 +50,8 @@ class Site:
             directory.chmod(0o1777)
         self.registry = Registry(base / "registry", 10.0)
         self.registry.prepare(["n1", "n2", "localhost"])
-        self._install_programs()
+        self.package = PACKAGE
+        self._install_programs(sys.executable, HERE)
         self.configure(**settings)
 
     # Setting up
@@ -68,7 +68,7 @@ class Site:
             "attach_timeout": 30,
             **settings,
         }
-        installation = plan.Site(self.base, python, PACKAGE)
+        installation = plan.Site(self.base, python, self.package)
         installation.settings_file.parent.mkdir(parents=True, exist_ok=True)
         self.settings_file = installation.settings_file
         self.settings_file.write_text(json.dumps(values))  # JSON is YAML
@@ -131,7 +131,7 @@ class Site:
 
     def hook_file(self, module: str) -> Path:
         """Return the Python file behind a sh gate."""
-        return PACKAGE / "hooks" / f"{module}.py"
+        return self.package / "hooks" / f"{module}.py"
 
     def calls(self, words: str = "") -> list[Call]:
         """Return the calls, in order, whose command line begins with these words."""
@@ -183,33 +183,20 @@ class Site:
                 proc.send(helper, signal.SIGKILL)
         shutil.rmtree(self.base, ignore_errors=True)
 
-    def _install_programs(self) -> None:
-        program = f"import sys\nsys.path.insert(0, {str(HERE)!r})\nimport programs\nprograms.main()\n"
+    def open_for_tenants(self, python: str, package: Path) -> None:
+        """Let other users run hooks and fakes, who may not read this interpreter and this checkout."""
+        self.package = package
+        shutil.copytree(HERE / "programs", self.base / "programs")
+        self.tenant_python = python
+        self._install_programs(python, self.base)
+        self.configure(python=python)
+
+    def _install_programs(self, python: str, library: Path) -> None:
+        program = f"import sys\nsys.path.insert(0, {str(library)!r})\nimport programs\nprograms.main()\n"
         for name in PROGRAMS:
             file = self.tools_dir / name
-            file.write_text(f"#!{sys.executable} -IS\n{program}")
+            file.write_text(f"#!{python} -IS\n{program}")
             file.chmod(0o755)
         for name in ("ca.pem", "server.pem"):
             shutil.copy(HERE / "data" / name, self.state_dir / name)
         (self.state_dir / "images.json").write_text(json.dumps(["docker.io/kindest/node:v1.34.4"]))
-
-
-class Tenant:
-    """A user of a site, as far as a job can tell: an id, and a user manager with a bus."""
-
-    def __init__(self, site: Site, uid: int) -> None:
-        self.uid = uid
-        self.runtime_dir = site.base / f"runtime-{uid}"
-        self.runtime_dir.mkdir(mode=0o700)
-        self._bus = socket.socket(socket.AF_UNIX)
-        self._bus.bind(str(self.runtime_dir / "bus"))
-        os.chown(self.runtime_dir, uid, uid)
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Return what a job of this user needs to find the bus."""
-        return {"XDG_RUNTIME_DIR": str(self.runtime_dir)}
-
-    def close(self) -> None:
-        """Let the bus go."""
-        self._bus.close()
