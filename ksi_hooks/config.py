@@ -95,6 +95,11 @@ class Settings:
     gc_tenant_timeout: float = _setting(
         60.0, checks.seconds, "Time that one round of ksi-gc spends on one user."
     )
+    accelerate: bool = _setting(
+        True,
+        checks.flag,
+        "Start clusters faster than kind's own configuration does; see how in the template.",
+    )
     create_slots: int = _setting(
         0, checks.count, "Clusters that may be made at the same time on a node; 0: no limit."
     )

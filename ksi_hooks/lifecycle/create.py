@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,16 +9,13 @@ from pathlib import Path
 
 from ksi_hooks import files, proc
 from ksi_hooks.errors import CommandFailed, KsiError
-from ksi_hooks.lifecycle import access, causes, claim, delete
+from ksi_hooks.lifecycle import access, boot, causes, claim, delete
 from ksi_hooks.lifecycle.context import Context
 from ksi_hooks.lifecycle.steps import reached
 from ksi_hooks.registry.record import Record, State
-from ksi_hooks.render import render, render_file
 from ksi_hooks.run import Deadline, Tools
-from ksi_hooks.tools import kind, podman, scope
-from ksi_hooks.tools.kubectl import Kubectl
+from ksi_hooks.tools import podman
 
-READY_SECONDS = 300.0  # as the predecessor's --wait 5m
 STEP_SECONDS = 30.0
 PORT_TRIES = 5
 PASSING_TRIES = 2
@@ -130,7 +126,7 @@ def _run_kind(context: Context, record: Record, wanted: Wanted, work_dir: Path, 
     tried: list[int] = []
     while True:
         try:
-            _kind_once(context, record, wanted, work_dir, deadline)
+            boot.start(context, record, boot.Boot(work_dir, wanted.spans_nodes), deadline)
             return record
         except CommandFailed as error:
             tried.append(record.port)
@@ -144,45 +140,6 @@ def _run_kind(context: Context, record: Record, wanted: Wanted, work_dir: Path, 
                 raise KsiError(f"cannot try again, something is left: {', '.join(left)}") from error
             if taken:
                 record = claim.other_port(context, record, set(tried))
-
-
-def _kind_once(context: Context, record: Record, wanted: Wanted, work_dir: Path, deadline: Deadline) -> None:
-    tools = context.creating_tools(record.cluster)
-    files.private_dir(record.run_dir)
-    config = record.run_dir / "kind.yaml"
-    files.replace(
-        config, kind_config(context, record, wanted, work_dir).encode("utf-8", "surrogateescape"), mode=0o600
-    )
-
-    reached(context, record, "configured")
-    launcher = scope.enter(tools, cluster=record.cluster, uid=context.uid)
-    kubeconfig = record.run_dir / "kubeconfig"
-    kind.create(
-        launcher, cluster=record.cluster, config=config, kubeconfig=kubeconfig, timeout=deadline.left()
-    )
-    kubeconfig.chmod(0o600)
-    reached(context, record, "kind")
-    Kubectl(tools, kubeconfig).wait_ready(Deadline(deadline.left(READY_SECONDS)))
-    reached(context, record, "ready")
-    for image in context.settings.images:
-        kind.load_image(launcher, cluster=record.cluster, image=image, timeout=deadline.left())
-
-
-def kind_config(context: Context, record: Record, wanted: Wanted, work_dir: Path) -> str:
-    """Render the kind configuration of a cluster from the built-in template or the site's."""
-    settings = context.settings
-    values = {
-        "cluster": record.cluster,
-        "image": settings.node_image,
-        "work_dir": os.fspath(work_dir),
-        "port": record.port,
-        "listen_address": settings.listen_address,
-        "api_address": _api_address(context.node) if wanted.spans_nodes else "127.0.0.1",
-        "cgroup_v1": not Path("/sys/fs/cgroup/cgroup.controllers").exists(),
-    }
-    if settings.kind_config:
-        return render_file(settings.kind_config, values)
-    return render("kind-config.yaml.j2", values)
 
 
 def _make_access(context: Context, record: Record, wanted: Wanted, deadline: Deadline) -> Record:
@@ -224,19 +181,3 @@ def _start_log(context: Context, record: Record) -> None:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
     line = f"{stamp} cluster {record.cluster} node {record.node} port {record.port}\n"
     files.replace(context.user_dir.log_file(record.cluster), line.encode(), mode=0o600)
-
-
-def _api_address(node: str) -> str:
-    """Return an address of this node that other nodes reach: what its name says unless that is loopback."""
-    with_name = {str(entry[4][0]) for entry in _addresses(node)}
-    outside = sorted(address for address in with_name if not address.startswith("127."))
-    return outside[0] if outside else "127.0.0.1"
-
-
-def _addresses(node: str) -> list[tuple[object, object, object, object, tuple[object, ...]]]:
-    for name in (node, socket.gethostname()):
-        try:
-            return list(socket.getaddrinfo(name, None, socket.AF_INET, socket.SOCK_STREAM))
-        except OSError:
-            continue
-    return []
