@@ -17,7 +17,7 @@ VERSION = 1
 MAX_BYTES = 16 * 1024
 MAX_JOB_ID = 2**32
 # Within kind's ^[a-z0-9.-]+$, short enough for the node's host name, without any text of a user's.
-CLUSTER_NAME = re.compile(r"ksi-(?:(\d{1,10})|local)-[0-9a-f]{5}")
+CLUSTER_NAME = re.compile(r"ksi-(?:([0-9]{1,10})|local)-[0-9a-f]{5}")
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 
