@@ -36,25 +36,9 @@ def kind_create(wanted, play):
         return fail(f'failed to pull image "{image}": dial tcp: lookup docker.io: no such host')
     save("network", "kind", {"name": "kind", "driver": "bridge"})
     volume = os.urandom(32).hex()
-    save(
-        "volume",
-        volume,
-        {
-            "Name": volume,
-            "Driver": "local",
-            "Mountpoint": f"/var/lib/containers/storage/volumes/{volume}/_data",
-            "CreatedAt": time.strftime("%Y-%m-%dT%H:%M:%S.000000000Z", time.gmtime()),
-            "Labels": {f"{node}": "true"},
-            "Scope": "local",
-            "Options": {},
-            "UID": 0,
-            "GID": 0,
-            "Anonymous": False,
-            "MountCount": 0,
-            "NeedsCopyUp": True,
-            "NeedsChown": True,
-        },
-    )
+    recorded = read(os.path.join(STATE, "podman-volume-ls.json"), [{}])[0]
+    fields = {"Name": volume, "Mountpoint": f"/var/lib/containers/storage/volumes/{volume}/_data"}
+    save("volume", volume, recorded | fields | {"Labels": {node: "true"}})
     play.at("volume")
     container = {
         "Names": [node],

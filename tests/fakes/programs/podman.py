@@ -29,20 +29,22 @@ def podman(arguments, play):  # noqa: PLR0911 - a table of calls
     if arguments[:5] == ["rm", "--force", "--time", "0", "--volumes"] and len(arguments) > 5:
         return podman_rm(arguments[5:])
     if arguments[:3] == ["volume", "rm", "--force"] and len(arguments) > 3:
-        return max(drop("volume", name, "no such volume") for name in arguments[3:])
+        for name in arguments[3:]:
+            drop("volume", name, "")
+        return 0  # with --force a volume that is not there is no error
     if arguments[:2] == ["network", "rm"] and len(arguments) == 3:
         if listing("container"):
             sys.stderr.write(f"Error: {arguments[2]} has associated containers with it\n")
             return 2
-        return drop("network", arguments[2], "unable to find network with name or ID")
+        return drop("network", arguments[2], "unable to find network with name or ID", ": network not found")
     if arguments[:3] == ["load", "--quiet", "--input"] and len(arguments) == 4:
         return 0 if os.path.exists(arguments[3]) else 125
     return None
 
 
 def ps_row(container):
-    row = read(os.path.join(STATE, "recorded-ps-row.json"), {})
-    return row | {key: container[key] for key in ("Names", "Labels", "Created", "State", "Id", "Image")}
+    recorded = read(os.path.join(STATE, "podman-ps.json"), [{}])[0]
+    return recorded | {key: container[key] for key in ("Names", "Labels", "Created", "State", "Id", "Image")}
 
 
 def podman_rm(names):

@@ -25,12 +25,12 @@ def listing(what):
     return [found for name in names if (found := read(os.path.join(STORE, name), None))]
 
 
-def drop(what, name, complaint):
+def drop(what, name, complaint, ending=""):
     try:
         os.unlink(os.path.join(STORE, f"{what}-{name}.json"))
     except FileNotFoundError:
         if complaint:
-            sys.stderr.write(f"Error: {complaint}: {name}\n")
+            sys.stderr.write(f"Error: {complaint} {name}{ending}\n")
         return 1
     return 0
 
