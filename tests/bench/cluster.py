@@ -32,15 +32,16 @@ CPU_IS = (
 def main(argv: list[str], data: Path) -> None:
     """Run the pairs, write rows and summary below `data`, print a table."""
     options = _parser().parse_args(argv)
-    with stand(options.limit) as made:
+    with stand(options.limit, dict(word.split("=", 1) for word in options.settings)) as made:
         before = machine.load()
         for side in "AB"[: 2 * options.warm]:
             _say(Trial(made, side).run(), "warm")
         rows = measure(made, options.pairs)
-    figures.write_csv(data / "cluster.csv", rows)
+    figures.write_csv(data / f"{options.name}.csv", rows)
     summary = summarise(rows)
-    summary |= {"machine": machine.facts(), "load": [before, machine.load()], "cpu_seconds_counts": CPU_IS}
-    figures.write_json(options.json or data / "cluster.json", summary)
+    summary |= {"machine": machine.facts(), "load": [before, machine.load()], "settings": options.settings}
+    summary["cpu_seconds_counts"] = CPU_IS
+    figures.write_json(options.json or data / f"{options.name}.json", summary)
     print(shown(summary))
 
 
@@ -86,7 +87,7 @@ def shown(summary: dict[str, Any]) -> str:
 
 
 @contextmanager
-def stand(limit: float) -> Iterator[Stand]:
+def stand(limit: float, settings: dict[str, str]) -> Iterator[Stand]:
     """A Slurm site with our hooks, counting programs and a cgroup; all of it gone afterwards."""
     state = new_state_dir()
     real = podman.bin_dir(cache.default_root())
@@ -96,7 +97,8 @@ def stand(limit: float) -> Iterator[Stand]:
         book = Journal(state / "journal")
         tools = shims.tools(state / "tools", real, book)
         path = f"[{tools}, /usr/local/bin, /usr/bin, /usr/sbin]"
-        made = install(state / "ksi", node=NODE, tools_path=path, node_image=versions.NODE_IMAGE)
+        wanted = {"tools_path": path, "node_image": versions.NODE_IMAGE, **settings}
+        made = install(state / "ksi", node=NODE, **wanted)
         lines = shims.hooks(state / "hooks", {name: made.hook(name) for name in shims.HOOKS}, book)
         book.begin()
         group = Group()
@@ -136,5 +138,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--limit", type=float, default=600, metavar="S", help="seconds a trial may take (default: 600)"
     )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="KEY=VALUE",
+        help="a setting of B, for instance accelerate=false",
+    )
+    parser.add_argument("--name", default="cluster", help="of the files written (default: cluster)")
     parser.add_argument("--cold", dest="warm", action="store_false", help="no discarded trials first")
     return parser

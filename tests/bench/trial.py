@@ -9,13 +9,14 @@ from pathlib import Path
 from testbed import command, processes
 from testbed.slurm import Site
 
-from bench import journal, records
+from bench import journal
 from bench.journal import Entry, Journal
 from bench.processor import Group, container_group, seconds_of
 from bench.remains import Remains, clusters_of_job
 from ksi_hooks.lifecycle.context import Context
-from ksi_hooks.lifecycle.create import Wanted, kind_config
+from ksi_hooks.render import render
 
+PORTS = range(30000, 32768)  # Kubernetes' node ports
 JOBS = Path(__file__).resolve().parent / "jobs"
 OPTIONS = {"A": [], "B": ["--constraint=k8s"]}
 POLL_SECONDS = 0.05
@@ -91,15 +92,23 @@ class Trial:
         self.job = command.capture(argv, env=variables).strip()
 
     def _prepare_a(self) -> dict[str, str]:
-        """Render A's kind configuration from our template, so that both sides have the same."""
+        """Render A's kind configuration from our template: the same cluster, without what makes it faster."""
         stand = self.stand
-        port = records.PORTS[secrets.randbelow(len(records.PORTS))]
+        port = PORTS[secrets.randbelow(len(PORTS))]
         self.remains = Remains(secrets.token_hex(3)[:5], port, stand.real / "podman")
-        work = stand.room / "work"
-        record = records.make(stand.context, 1, node=stand.context.node, port=port)
-        wanted = Wanted(work_dir=work, asked_dir=str(work), end=0, spans_nodes=False)
+        settings = stand.context.settings
+        values = {
+            "cluster": self.remains.cluster,
+            "image": settings.node_image,
+            "work_dir": str(stand.room / "work"),
+            "port": port,
+            "listen_address": settings.listen_address,
+            "api_address": "127.0.0.1",
+            "cgroup_v1": not Path("/sys/fs/cgroup/cgroup.controllers").exists(),
+            "accelerate": False,
+        }
         config = stand.room / "a-kind.yaml"
-        config.write_text(kind_config(stand.context, record, wanted, work), encoding="utf-8")
+        config.write_text(render("kind-config.yaml.j2", values), encoding="utf-8")
         return {
             "BENCH_CLUSTER": self.remains.cluster,
             "BENCH_CONFIG": str(config),
@@ -177,7 +186,7 @@ class Trial:
         """Note what the side left behind, then remove it."""
         podman = self.stand.real / "podman"
         known = [self.remains] if self.remains else []
-        known += [Remains(name, records.PORTS[0], podman) for name in clusters_of_job(podman, self.job)]
+        known += [Remains(name, PORTS[0], podman) for name in clusters_of_job(podman, self.job)]
         for remains in known:
             self.left += remains.listed()
             remains.remove()
