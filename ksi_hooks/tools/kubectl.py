@@ -2,10 +2,7 @@
 
 import base64
 import json
-import ssl
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,6 +90,10 @@ def read_access(kubeconfig: Path) -> Access:
 
 def check_token(access: Access, token: str, *, timeout: float) -> None:
     """Read the admin account with its own token; raises KsiError when the API refuses or is not there."""
+    import ssl  # with urllib 50 ms that tasks which do not create never pay
+    import urllib.error
+    import urllib.request
+
     url = f"{access.server}/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{ACCOUNT}"
     request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
     context = ssl.create_default_context(cadata=access.ca.decode())

@@ -20,6 +20,9 @@ from ksi_hooks.registry.store import Registry
 
 HERE = Path(__file__).parent
 PACKAGE = Path(ksi_hooks.__file__).parent
+# Tests that run at the same time keep out of each other's way.
+PORTS = 150
+FIRST_PORT = 30000 + PORTS * (os.getpid() % 12)
 PROGRAMS = ("kind", "podman", "kubectl", "squeue", "sinfo", "scontrol", "systemd-run", "systemctl")
 
 
@@ -64,6 +67,7 @@ class Site:
             "node_state_dir": str(self.node_state_dir),
             "tools_path": [str(self.tools_dir)],
             "listen_address": "127.0.0.1",
+            "port_range": f"{FIRST_PORT}-{FIRST_PORT + PORTS - 1}",
             "create_timeout": 30,
             "attach_timeout": 30,
             **settings,

@@ -55,8 +55,14 @@ def test_kb_23a_what_is_still_listed_is_kept_on_record(site, job):
     assert len(site.state("container")) == 1
 
 
-@pytest.mark.parametrize("answer", [{"status": 125}, {"status": 0, "stdout": "{not json"}, {"delay": 60}])
-@pytest.mark.parametrize("call", ["podman ps", "podman volume ls"])
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        ("podman ps", {"status": 125}),
+        ("podman volume ls", {"status": 0, "stdout": "{not json"}),
+        ("podman ps", {"delay": 60}),
+    ],
+)
 def test_kb_23b_listing_that_fails_proves_nothing(site, job, call, answer):
     site.configure(epilog_timeout=1)
     site.script(call, **answer)

@@ -133,7 +133,8 @@ def test_tools_get_a_built_environment(site):
             *("PATH", "HOME", "USER", "LOGNAME", "LC_ALL", "KIND_EXPERIMENTAL_PROVIDER", "KSI_CREATING"),
             *("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "https_proxy"),
         }, call  # fmt: skip
-        assert call.env["PATH"] == str(site.tools_dir)
+        assert call.env["PATH"].split(":")[-1] == str(site.tools_dir)
+        assert "/usr" not in call.env["PATH"]
 
 
 def test_kb_04_tools_come_from_the_settings_without_any_path(site):
@@ -168,7 +169,7 @@ def test_print_false_is_silent(site):
     assert set(prolog.exports) == EXPORTS
 
 
-@pytest.mark.parametrize("name", ["a b", "q'uote", "hash # x", "{{ 7*7 }}", "ünï", 'dou"ble', "$(touch pwn)"])
+@pytest.mark.parametrize("name", ["a b'c # {{ 7*7 }} ünï", '"$(touch pwn)`touch pwn`'])
 def test_kb_30_working_directory_is_mounted_as_it_is_named(site, name):
     directory = site.work_dir / name
     directory.mkdir()

@@ -10,7 +10,7 @@ from programs.state import STATE, drop, find, listing, read
 LABEL = "io.x-k8s.kind.cluster"
 
 
-def podman(arguments, play):  # noqa: PLR0911 - a table of calls
+def podman(arguments, play):  # noqa: PLR0911, PLR0912 - a table of calls
     if arguments == ["--version"]:
         print("podman version 4.3.1")
         return 0
