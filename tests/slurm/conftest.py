@@ -12,7 +12,11 @@ NODES = ("n1", "n2")
 CPUS = 8
 SETTINGS = {"node_image": IMAGE, "create_timeout": 60, "attach_timeout": 60, "epilog_timeout": 10}
 # Quick to start jobs and to end them; everything else as in a site.
-SLURM_CONF = ("SchedulerParameters=batch_sched_delay=0,sched_min_interval=0", "KillWait=12")
+SLURM_CONF = (
+    "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0",
+    "KillWait=12",
+    "MessageTimeout=5",
+)
 
 
 class FakedSite(HookedSite):

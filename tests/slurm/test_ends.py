@@ -76,11 +76,15 @@ def test_time_limit(plain, paired):
 
 
 def test_requeue_gives_a_fresh_cluster(site):
-    script = 'echo "run $SLURM_RESTART_COUNT $K8S_CLUSTER_NAME"; [ "${SLURM_RESTART_COUNT:-0}" = 1 ] || sleep 60'
+    script = (
+        'echo "run $SLURM_RESTART_COUNT $K8S_CLUSTER_NAME"; [ "${SLURM_RESTART_COUNT:-0}" = 1 ] || sleep 60'
+    )
     job = site.jobs.submit(script, "--requeue", "--open-mode=append").wait_output("run  kind")
     first = job.fact("StartTime")
     site.jobs.command("scontrol", "requeue", job.name)
-    wait_for(lambda: job.state == "PENDING" and job.fact("Restarts") == "1", 30, "requeued", lambda: job.state)
+    wait_for(
+        lambda: job.state == "PENDING" and job.fact("Restarts") == "1", 30, "requeued", lambda: job.state
+    )
     site.jobs.command("scontrol", "update", f"JobId={job.id}", "StartTime=now")
     wait_for(lambda: job.fact("StartTime") != first, 10, "another start")
     job.wait_output("run 1 kind").wait_end()

@@ -1,11 +1,13 @@
 """A Slurm site with ksi_hooks switched on as an administrator does it; counts what it leaves."""
 
+import contextlib
 import secrets
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from testbed import census, installation
+from testbed import census, installation, processes
 from testbed.census import Thing
 from testbed.installation import Installation
 from testbed.jobs import Jobs, wait_for
@@ -84,6 +86,17 @@ class HookedSite:
         """Run ksi-gc as root on the first node; returns its status and output."""
         result = self.jobs.command(*self.ksi.gc_argv(f"--node={self.site.nodes[0]}", *options))
         return result.status, result.out + result.err
+
+    @contextlib.contextmanager
+    def controller_frozen(self) -> Iterator[None]:
+        """Let slurmctld answer nobody for a while."""
+        controller = processes.recall(self.site.state_dir / "run" / "slurmctld.pid")
+        assert controller
+        controller.signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            controller.signal(signal.SIGCONT)
 
     def records(self) -> list[Path]:
         """The registry's files."""

@@ -124,6 +124,10 @@ class Job:
         """What it has printed so far."""
         return self.output_file.read_text(errors="replace") if self.output_file.exists() else ""
 
+    def element_of(self, element: int) -> "Job":
+        """One element of the array that this is."""
+        return Job(self.jobs, self.id, element)
+
     def fact(self, name: str) -> str:
         """One field of `scontrol show job`."""
         text = command.capture(["scontrol", "--oneliner", "show", "job", self.name], env=self.jobs.site.env)
@@ -175,11 +179,16 @@ class Job:
 
 
 def wait_for(
-    true: Callable[[], bool], timeout: float, what: str, saw: Callable[[], object] = lambda: ""
+    true: Callable[[], object],
+    timeout: float,
+    what: str,
+    saw: Callable[[], object] = lambda: "",
+    *,
+    pause: float = POLL_SECONDS,
 ) -> None:
     """Poll until something is true; an AssertionError tells what was waited for and what was seen instead."""
     deadline = time.monotonic() + timeout
     while not true():
         if time.monotonic() > deadline:
             raise AssertionError(f"not so after {timeout:g} s: {what} (saw: {saw()})")
-        time.sleep(POLL_SECONDS)
+        time.sleep(pause)
