@@ -1,7 +1,7 @@
-"""Slurm's Epilog on the node, as root: the safety net that deletes what a job's own hooks left, and the
-marker.
+"""Slurm's Epilog on the node, as root: the safety net that deletes what a job's own hooks left.
 
-Called by the sh gate with: settings file. Always ends with 0: a failing Epilog drains the node.
+Called by the sh gate, which then removes the job's marker, with: settings file. Always ends with 0: a
+failing Epilog drains the node.
 """
 
 import os
@@ -19,10 +19,10 @@ def main(argv: list[str]) -> int:
 
 
 def clean(config_file: str, environ: dict[str, str], report: object) -> None:
-    """Delete first, then remove the marker; raises KsiError."""
+    """Delete every cluster that is recorded for the job; raises KsiError."""
     from pathlib import Path
 
-    from ksi_hooks import config, gate
+    from ksi_hooks import config
     from ksi_hooks.gc import tenants
     from ksi_hooks.hooks.boundary import Report
     from ksi_hooks.registry.store import Registry
@@ -30,25 +30,19 @@ def clean(config_file: str, environ: dict[str, str], report: object) -> None:
 
     assert isinstance(report, Report)
     settings = config.load(Path(config_file))
-    markers = settings.node_state_dir / gate.MARKER_DIR
     ids = {
         int(i) for name in ("SLURM_JOB_ID", "SLURM_HET_JOB_ID") if (i := environ.get(name, "")).isdecimal()
     }
     uid = int(environ.get("SLURM_JOB_UID", "-1"))
     node = jobs.node_name(environ)
-    try:
-        found = [r for i in sorted(ids) for r in Registry.of(settings).of_job(node, i, uid)]
-        outcome = (
-            tenants.delete(Path(config_file), settings, node, uid, [r.cluster for r in found])
-            if found
-            else {}
-        )
-        report.facts |= {"node": node, "uid": uid, "clusters": len(found)}
-        left = [f"{name}: {', '.join(parts)}" for name, parts in outcome.items() if parts]
-        if left:
-            report.result, report.detail = "incomplete", "; ".join(left)
-    finally:
-        (markers / environ.get("SLURM_JOB_ID", "-")).unlink(missing_ok=True)
+    found = [r for i in sorted(ids) for r in Registry.of(settings).of_job(node, i, uid)]
+    outcome = (
+        tenants.delete(Path(config_file), settings, node, uid, [r.cluster for r in found]) if found else {}
+    )
+    report.facts |= {"node": node, "uid": uid, "clusters": len(found)}
+    left = [f"{name}: {', '.join(parts)}" for name, parts in outcome.items() if parts]
+    if left:
+        report.result, report.detail = "incomplete", "; ".join(left)
 
 
 if __name__ == "__main__":
