@@ -5,49 +5,21 @@ import os
 import signal
 
 import pytest
-from testbed import processes
 from testbed.jobs import wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(120)]
 
 
-def stepds_of(job):
-    """The slurmstepd processes of a job."""
-    title = f"slurmstepd: [{job.id}.".encode()
-    found = []
-    for pid in processes.everyone():
-        try:
-            if (processes.PROC / str(pid) / "cmdline").read_bytes().startswith(title):
-                found.append(pid)
-        except OSError:
-            continue
-    return found
-
-
-def kill_stepds(job):
-    for pid in stepds_of(job):
-        os.kill(pid, signal.SIGKILL)
-    wait_for(lambda: not stepds_of(job), 10, "slurmstepd is gone")
-
-
 def end_task(job):
     """End the script that a killed slurmstepd has left behind, then tell Slurm."""
-    wanted = f"SLURM_JOB_ID={job.id}".encode()
-    for pid in processes.everyone():
-        try:
-            ours = wanted in (processes.PROC / str(pid) / "environ").read_bytes().split(b"\0")
-            name = (processes.PROC / str(pid) / "comm").read_text().strip()
-        except OSError:
-            continue
-        if ours and name in ("sleep", "slurm_script"):
-            os.kill(pid, signal.SIGKILL)
+    job.kill_script()
     job.cancel().wait_end(60)
 
 
 def test_gc_cleans_after_slurmstepd_was_killed(plain):
     job = plain.jobs.submit("echo there; sleep 60").wait_output("there")
     assert len(plain.records()) == 1
-    kill_stepds(job)
+    job.kill_stepds()
     assert plain.gc("--older-than=0")[0] == 0
     assert len(plain.records()) == 1, "the job still lives for Slurm"
     end_task(job)
@@ -61,7 +33,7 @@ def test_gc_cleans_after_slurmstepd_was_killed(plain):
 
 def test_node_epilog_cleans_after_slurmstepd_was_killed(paired):
     job = paired.jobs.submit("echo there; sleep 60").wait_output("there")
-    kill_stepds(job)
+    job.kill_stepds()
     end_task(job)
     wait_for(lambda: paired.records() == [], 20, "the node's epilog has cleaned")
 
@@ -72,7 +44,7 @@ def test_gc_cleans_for_an_unprivileged_user_and_leaves_the_living_alone(plain):
     dead = plain.jobs.submit(script, "-n1", user="games", env=session).wait_output("there")
     alive = plain.jobs.submit(script, "-n1", user="www-data", env=plain.tools.session_of("www-data"))
     alive.wait_output("there")
-    kill_stepds(dead)
+    dead.kill_stepds()
     end_task(dead)
     status, said = plain.gc("--older-than=0", "--json")
     assert status == 0, said
@@ -88,7 +60,7 @@ def test_gc_of_a_user_cleans_only_his_own(plain):
         env = plain.tools.session_of(user)
         jobs[user] = plain.jobs.submit("echo there; sleep 60", "-n1", user=user, env=env).wait_output("there")
     for job in jobs.values():
-        kill_stepds(job)
+        job.kill_stepds()
         end_task(job)
     own = plain.jobs.command(*plain.ksi.gc_argv("--node=n1", "--older-than=0"), user="games")
     assert own.status == 0, own
@@ -112,7 +84,7 @@ def test_job_starts_without_a_cluster_while_the_controller_is_down(plain):
     As a user of its own: the silence of the controller is remembered for a minute, for each user.
     """
     job = plain.jobs.submit("echo ${K8S_CLUSTER_NAME:-none}", user="nobody")
-    wait_for(lambda: stepds_of(job), 30, "the job is launched", pause=0.001)
+    wait_for(job.stepds, 30, "the job is launched", pause=0.001)
     with plain.controller_frozen():
         wait_for(lambda: job.output, 30, "the job has printed")
     job.wait_end()
@@ -122,7 +94,7 @@ def test_job_starts_without_a_cluster_while_the_controller_is_down(plain):
 
 def test_gc_deletes_nothing_while_the_controller_is_down(plain):
     job = plain.jobs.submit("echo there; sleep 60").wait_output("there")
-    kill_stepds(job)
+    job.kill_stepds()
     with plain.controller_frozen():
         status, said = plain.gc("--older-than=0")
         assert status == 3, said

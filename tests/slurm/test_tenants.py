@@ -1,10 +1,10 @@
 """Several jobs and several users at once: each has its own cluster, and none sees another's."""
 
 import pwd
-import socket
 from pathlib import Path
 
 import pytest
+from testbed.jobs import free_node_port, listening
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(90)]
 
@@ -95,23 +95,10 @@ def test_ordinary_job_submitted_from_inside_a_k8s_job_makes_nothing(site):
 
 
 def test_preset_port_is_used_and_a_taken_one_refused(site):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        free = next(p for p in range(30100, 32767) if can_bind(p))
-        job = site.jobs.submit(SHOW, env={"K8S_PORT": str(free)}).wait_end()
-        assert values(job.output)["port"] == str(free)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", free))
-        taken.listen()
-        job = site.jobs.submit(SHOW, env={"K8S_PORT": str(free)}).wait_end()
-        assert job.state == "FAILED"
-        assert f"K8S_PORT is in use on this node: {free}" in job.output, job.output
-
-
-def can_bind(port):
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+    port = free_node_port()
+    job = site.jobs.submit(SHOW, env={"K8S_PORT": str(port)}).wait_end()
+    assert values(job.output)["port"] == str(port)
+    with listening(port):
+        job = site.jobs.submit(SHOW, env={"K8S_PORT": str(port)}).wait_end()
+    assert job.state == "FAILED"
+    assert f"K8S_PORT is in use on this node: {port}" in job.output, job.output

@@ -10,7 +10,7 @@ from pathlib import Path
 from testbed import census, installation, processes
 from testbed.census import Thing
 from testbed.installation import Installation
-from testbed.jobs import Jobs, wait_for
+from testbed.jobs import Job, Jobs, wait_for
 from testbed.slurm import Site, new_state_dir
 
 IDS = 1000  # no site of the tests gets as far; so clusters of other sites on this machine have other names
@@ -101,6 +101,11 @@ class HookedSite:
     def records(self) -> list[Path]:
         """The registry's files."""
         return sorted(self.ksi.registry.glob("*/ksi-*.json"))
+
+    def things_of(self, job: Job) -> set[Thing]:
+        """What there is of a job's cluster at the moment, files left out."""
+        things = self._count_store() | census.of_processes() | census.of_ports()
+        return {thing for thing in things if thing.cluster and census.job_of(thing.cluster) == job.id}
 
     def containers(self) -> list[str]:
         """Names of the containers of this site's clusters."""

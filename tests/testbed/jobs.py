@@ -1,15 +1,18 @@
 """Jobs of a testbed site: submitted, looked at and ended with Slurm's own commands, as any user would."""
 
+import contextlib
 import os
 import pwd
 import re
+import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed import command
+from testbed import command, processes
+from testbed.processes import Process
 from testbed.slurm import Site
 
 POLL_SECONDS = 0.1
@@ -172,6 +175,18 @@ class Job:
         )
         return self
 
+    def stepds(self) -> list[Process]:
+        """Its slurmstepd processes on this machine."""
+        return processes.with_title(f"slurmstepd: [{self.id}.")
+
+    def kill_stepds(self) -> None:
+        """Kill slurmstepd, so that no epilog of a task runs."""
+        processes.kill(self.stepds())
+
+    def kill_script(self) -> None:
+        """Kill what a killed slurmstepd has left of the script."""
+        processes.kill(processes.with_variable("SLURM_JOB_ID", str(self.id)))
+
     def cancel(self, *options: str) -> "Job":
         """Send scancel."""
         command.capture(["scancel", *options, self.name], env=self.jobs.site.env)
@@ -192,3 +207,25 @@ def wait_for(
         if time.monotonic() > deadline:
             raise AssertionError(f"not so after {timeout:g} s: {what} (saw: {saw()})")
         time.sleep(pause)
+
+
+def free_node_port() -> int:
+    """A port of Kubernetes' range that nobody uses at the moment."""
+    for port in range(30500, 32768):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise command.TestbedError("no free node port")
+
+
+@contextlib.contextmanager
+def listening(port: int) -> Iterator[None]:
+    """Be the program that uses a port of loopback."""
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", port))
+        taken.listen()
+        yield

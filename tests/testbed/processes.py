@@ -78,6 +78,34 @@ def named_with_file_below(name: str, directory: Path) -> list[Process]:
     return found
 
 
+def with_title(start: str) -> list[Process]:
+    """Processes whose command line begins so."""
+    return [
+        p for pid in everyone() if read(pid, "cmdline").startswith(start.encode()) and (p := identify(pid))
+    ]
+
+
+def with_variable(name: str, value: str) -> list[Process]:
+    """Processes that have a variable in their environment."""
+    wanted = f"{name}={value}".encode()
+    return [p for pid in everyone() if wanted in read(pid, "environ").split(b"\0") and (p := identify(pid))]
+
+
+def read(pid: int, name: str) -> bytes:
+    """A file of a process in /proc; empty when the process has gone."""
+    try:
+        return (PROC / str(pid) / name).read_bytes()
+    except OSError:
+        return b""
+
+
+def kill(processes: list[Process]) -> None:
+    """Kill processes and see them gone."""
+    for process in processes:
+        process.signal(signal.SIGKILL)
+    wait_gone(processes, 5)
+
+
 def descendants(roots: list[Process]) -> list[Process]:
     """All children of some processes, and theirs."""
     children: dict[int, list[int]] = {}
