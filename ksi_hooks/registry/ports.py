@@ -27,7 +27,7 @@ def choose(claimed: set[int], port_range: tuple[int, int], address: str, seed: i
 
 def preset(text: str, claimed: set[int], address: str) -> int:
     """Return the port that the user set in K8S_PORT; raises KsiError or PortTaken when it cannot be had."""
-    if not text.isdecimal() or int(text) not in NODE_PORTS:
+    if not (len(text) == 5 and text.isascii() and text.isdecimal()) or int(text) not in NODE_PORTS:
         raise KsiError(
             f"K8S_PORT is not a port between {NODE_PORTS[0]} and {NODE_PORTS[-1]}: {text[:40]}",
             hint="unset K8S_PORT to get a free one",
