@@ -16,6 +16,7 @@ from pathlib import Path
 from ksi_hooks import files, locks
 from ksi_hooks.config import Settings
 from ksi_hooks.errors import KsiError, LockTimeout, RecordError
+from ksi_hooks.registry import reading
 from ksi_hooks.registry import record as records
 from ksi_hooks.registry.record import NODE_NAME, Record, State
 
@@ -104,19 +105,7 @@ class Registry:
 
     def read(self, node: str, cluster: str) -> Record | None:
         """Return one record, None when there is none; raises RecordError when the file cannot be trusted."""
-        path = self.path_of(node, cluster)
-        try:
-            content = files.read(path, limit=records.MAX_BYTES)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise RecordError(f"cannot read the record {path}: {error.strerror}") from error
-        except KsiError as error:
-            raise RecordError(str(error)) from error
-        record = records.parse(content.data, uid=content.uid, source=str(path))
-        if (record.node, record.cluster) != (node, cluster):
-            raise RecordError(f"record of another cluster or node: {path}")
-        return record
+        return reading.read(self.path_of(node, cluster), node=node, cluster=cluster)
 
     def of_job(self, node: str, job_id: int, uid: int) -> list[Record]:
         """Return the user's records of a job on a node, the newest first; what strangers planted does not
@@ -135,14 +124,26 @@ class Registry:
     def of_node(self, node: str, *, at_most: int | None = None) -> Listing:
         """Return the records of a node; at most so many files are read where a part is enough."""
         listing = Listing([], [])
-        for cluster in self._clusters(node)[:at_most]:
+        fresh = self._read_into(listing, node, self._clusters(node)[:at_most], patient=True)
+        if fresh:  # once for all of them: a stranger who makes many costs no more than one wait
+            time.sleep(reading.PATIENCE_SECONDS)
+            self._read_into(listing, node, fresh, patient=False)
+        return listing
+
+    def _read_into(self, listing: Listing, node: str, clusters: list[str], *, patient: bool) -> list[str]:
+        """Add the records of clusters; returns, when patient, those that are just being written."""
+        fresh = []
+        for cluster in clusters:
             try:
                 record = self.read(node, cluster)
             except RecordError as error:
-                listing.problems.append(str(error))
+                if patient and isinstance(error, reading.BeingWritten):
+                    fresh.append(cluster)
+                else:
+                    listing.problems.append(str(error))
             else:
                 listing.records.extend([record] if record else [])
-        return listing
+        return fresh
 
     def nodes(self) -> list[str]:
         """Return the nodes that have records or a directory."""
