@@ -6,6 +6,7 @@ import time
 from ksi_hooks import files
 from ksi_hooks.errors import KsiError
 from ksi_hooks.lifecycle.context import Context
+from ksi_hooks.registry import shared_secrets
 from ksi_hooks.registry.record import Record
 from ksi_hooks.render import render
 from ksi_hooks.run import Deadline
@@ -39,7 +40,7 @@ def make(context: Context, record: Record, *, job_end: int, spans_nodes: bool, d
         files.replace(record.run_dir / name, data, mode=0o600)
     if not spans_nodes:
         return dataclasses.replace(record, api=api.server)
-    shared = files.private_dir(context.registry.secrets_dir(record.cluster))
+    shared = shared_secrets.make(context.registry, record.cluster)
     for name, data in {**secrets, "kubeconfig": client.kubeconfig.read_bytes()}.items():
         files.replace(shared / name, data, mode=0o600)
     return dataclasses.replace(record, api=api.server, secrets_dir=shared)

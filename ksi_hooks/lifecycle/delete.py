@@ -1,5 +1,6 @@
 """Deleting a cluster and proving that it is gone: everything is looked for again after it was removed."""
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -10,11 +11,11 @@ from pathlib import Path
 
 from ksi_hooks import proc
 from ksi_hooks.environment import CLUSTER_MARK
-from ksi_hooks.errors import CommandFailed, KsiError
+from ksi_hooks.errors import CommandFailed, KsiError, LockTimeout
 from ksi_hooks.lifecycle.context import Context
 from ksi_hooks.lifecycle.steps import reached
 from ksi_hooks.proc import Process
-from ksi_hooks.registry import ports
+from ksi_hooks.registry import ports, shared_secrets
 from ksi_hooks.registry.record import Record, State
 from ksi_hooks.registry.store import live
 from ksi_hooks.run import Deadline, Tools
@@ -37,9 +38,8 @@ def delete(context: Context, record: Record, deadline: Deadline) -> list[str]:
     What is left stays recorded as `deleting` for the next hook or ksi-gc. Raises no KsiError: a deletion that
     could not be checked is a remainder too.
     """
+    mark(context, record)
     try:
-        if record.state is not State.DELETING:
-            context.registry.update(dataclasses.replace(record, state=State.DELETING))
         reached(context, record, "marked")
         remains = remove_parts(context, record, deadline)
         if not remains:
@@ -54,6 +54,16 @@ def delete(context: Context, record: Record, deadline: Deadline) -> list[str]:
     except KsiError as error:
         return [f"cannot verify: {error}"]
     return remains
+
+
+def mark(context: Context, record: Record) -> None:
+    """Say in the registry that the cluster is being deleted, so that no task attaches any more.
+
+    A registry that cannot be written (full disk) keeps nobody from deleting: removing a file needs no space.
+    """
+    if record.state is not State.DELETING:
+        with contextlib.suppress(KsiError):
+            context.registry.update(dataclasses.replace(record, state=State.DELETING))
 
 
 def remove_parts(context: Context, record: Record, deadline: Deadline) -> list[str]:
@@ -106,9 +116,10 @@ def _end_creation(record: Record, tools: Tools, uid: int, deadline: Deadline) ->
     """
     creator = record.creator
     unfinished = record.state is not State.READY and record.boot_id == proc.boot_id()
-    if unfinished and creator.pid != os.getpid():
+    if unfinished and creator.pid != os.getpid() and proc.owner_of(creator.pid) == uid:
         proc.send(creator, signal.SIGKILL)
-        proc.wait_gone([creator], END_SECONDS)
+        if stays := proc.wait_gone([creator], deadline.left(END_SECONDS)):
+            return _names(stays)
     while creators := [p for p in _of_cluster(record) if proc.name_of(p.pid) in CREATORS]:
         if deadline.passed:
             return _names(creators)
@@ -127,8 +138,12 @@ def _end_processes(record: Record) -> None:
 
 
 def _of_cluster(record: Record) -> list[Process]:
-    """Return the processes that were started for the cluster and serve nothing else."""
-    return [p for p in proc.marked(CLUSTER_MARK, record.cluster) if proc.name_of(p.pid) not in SHARED]
+    """Return the owner's processes that were started for the cluster and serve nothing else.
+
+    Root sees everybody's: a stranger's process with the same mark is neither ended nor waited for.
+    """
+    found = proc.marked(CLUSTER_MARK, record.cluster, uid=record.uid)
+    return [p for p in found if proc.name_of(p.pid) not in SHARED]
 
 
 def _names(processes: list[Process]) -> list[str]:
@@ -139,9 +154,9 @@ def _remove_network(context: Context, record: Record, deadline: Deadline) -> Non
     """Remove kind's network with the user's last cluster on the node.
 
     Under the user's lock: a claim made meanwhile either is seen here or finds no network and lets kind make
-    it again.
+    it again. A lock that is never let go costs the network, not the proof that the cluster is gone.
     """
-    with context.user_dir.locked():
+    with contextlib.suppress(LockTimeout), context.user_dir.locked(at_most=deadline.left()):
         others = [
             r
             for r in live(context.registry.of_node(context.node).records)
@@ -155,8 +170,7 @@ def _remove_network(context: Context, record: Record, deadline: Deadline) -> Non
 def _remove_files(context: Context, record: Record) -> list[str]:
     """Remove the cluster's directories; only what carries its name and is the user's own is touched."""
     remains = []
-    shared = context.registry.secrets_dir(record.cluster)
-    for directory in (record.run_dir, shared):
+    for directory in (record.run_dir, *shared_secrets.places(context.registry, record.cluster)):
         if record.cluster in directory.name and _is_own(directory, context.uid):
             shutil.rmtree(directory, ignore_errors=True)
             remains += [f"directory {directory}"] if os.path.lexists(directory) else []

@@ -1,12 +1,11 @@
 """What is done when a task of a k8s job has ended: the last holder deletes the cluster."""
 
-import dataclasses
 from dataclasses import dataclass, field
 
 from ksi_hooks import proc
 from ksi_hooks.lifecycle import delete, holding
 from ksi_hooks.lifecycle.context import Context
-from ksi_hooks.registry.record import Record, State
+from ksi_hooks.registry.record import Record
 from ksi_hooks.run import Deadline
 from ksi_hooks.slurm.job import Job, Step
 
@@ -28,7 +27,7 @@ def release(context: Context, job: Job, step: Step, *, until_job_end: bool) -> R
     if not job.is_home:
         return Released(needed=False)
     deadline = Deadline(context.settings.epilog_timeout)
-    with context.user_dir.locked():
+    with context.user_dir.locked(at_most=deadline.left()):
         holders = context.user_dir.holders(job.id)
         siblings = _siblings_live(holders_tasks=[h.task for h in holders if h.stepd == step.stepd], step=step)
         records = [] if siblings else context.registry.of_job(context.node, job.id, context.uid)
@@ -42,8 +41,9 @@ def release(context: Context, job: Job, step: Step, *, until_job_end: bool) -> R
             until_job_end=until_job_end and bool(records),
         ):
             return Released(needed=True)
-        claimed = [_claim_deletion(context, record) for record in records]
-    return delete_all(context, job.id, claimed, deadline)
+        for record in records:  # under the lock; the state before tells the deleter what to expect
+            delete.mark(context, record)
+    return delete_all(context, job.id, records, deadline)
 
 
 def delete_all(context: Context, job_id: int, records: list[Record], deadline: Deadline) -> Released:
@@ -55,12 +55,6 @@ def delete_all(context: Context, job_id: int, records: list[Record], deadline: D
         deleted += [] if left else [record.cluster]
     context.user_dir.forget_job(job_id)
     return Released(False, deleted, remains)
-
-
-def _claim_deletion(context: Context, record: Record) -> Record:
-    """Mark under the lock, so that no task attaches any more; the state before stays known to the deleter."""
-    context.registry.update(dataclasses.replace(record, state=State.DELETING))
-    return record
 
 
 def _siblings_live(*, holders_tasks: list[proc.Process], step: Step) -> bool:

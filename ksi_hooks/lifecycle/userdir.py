@@ -43,9 +43,9 @@ class UserDir:
         return cls(path, settings.lock_timeout)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the lock between the user's hooks on this node; only they can open it."""
-        with locks.hold(self.path / "lock", timeout=self.lock_timeout):
+    def locked(self, *, at_most: float = float("inf")) -> Iterator[None]:
+        """Hold the lock between the user's hooks on this node; only they can open it. Raises LockTimeout."""
+        with locks.hold(self.path / "lock", timeout=min(self.lock_timeout, at_most)):
             yield
 
     def cluster_dir(self, cluster: str) -> Path:
