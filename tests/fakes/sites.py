@@ -183,7 +183,7 @@ class Site:
         """End the processes that the fakes left, and remove everything."""
         for container in self.state("container"):
             helper = proc.find(container["helper"])
-            if helper and proc.name_of(helper.pid) == "conmon":
+            if helper and proc.name_of(helper.pid) == "fake-conmon":
                 proc.send(helper, signal.SIGKILL)
         shutil.rmtree(self.base, ignore_errors=True)
 
