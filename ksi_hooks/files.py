@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import secrets
 import stat
 import time
 from dataclasses import dataclass
@@ -93,6 +94,21 @@ def private_dir(path: Path) -> Path:
     if stat.S_IMODE(status.st_mode) != 0o700:
         path.chmod(0o700)
     return path
+
+
+def free_name(path: Path) -> None:
+    """Take a name back that a stranger holds in a directory of ours: nothing is followed, nothing opened.
+
+    A directory that is not empty is renamed, not searched. Raises OSError.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISDIR(path.lstat().st_mode):
+            path.unlink()
+            return
+        try:
+            path.rmdir()
+        except OSError:
+            path.rename(path.with_name(f".aside-{path.name}-{secrets.token_hex(4)}"))
 
 
 def _open_patiently(path: Path) -> int:

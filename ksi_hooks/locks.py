@@ -3,12 +3,14 @@
 import contextlib
 import errno
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import filelock
 
+from ksi_hooks import files
 from ksi_hooks.errors import KsiError, LockTimeout
 
 SOFT_KINDS: dict[str, type[filelock.BaseFileLock]] = {
@@ -22,6 +24,7 @@ NOT_SUPPORTED = (
     524,
 )  # 524: the kernel's ENOTSUPP, seen on Lustre
 POLL_SECONDS = 0.01
+PREPARE_SECONDS = 5.0
 
 
 @contextlib.contextmanager
@@ -51,6 +54,51 @@ def hold(path: Path, *, timeout: float, kind: str = "flock") -> Iterator[None]:
         lock.release()
 
 
+def name_for(path: Path, kind: str) -> Path:
+    """Return the file of a lock of this kind: only that of flock can stay there while nobody holds it."""
+    return path if kind == "flock" else path.with_name(f"{path.name}-{kind}")
+
+
+def prepare(path: Path, kind: str, *, owner: int) -> None:
+    """Make what users of a strict lock share, as its owner; raises OSError. The other kinds need nothing."""
+    if kind != "strict":
+        return
+    marker = name_for(path, kind)
+    claims = _claims(marker)
+    for part in (marker, claims):
+        with contextlib.suppress(FileNotFoundError):
+            if part.lstat().st_uid != owner:
+                files.free_name(part)
+    with _lock(marker, PREPARE_SECONDS, kind):
+        pass
+    for directory in (claims, *(d for d in claims.iterdir() if d.is_dir())):
+        directory.chmod(0o1777)
+
+
+def remove_stale(path: Path, kind: str, *, older_than: float) -> list[Path]:
+    """Remove what a dead holder left of a soft lock (the kernel itself ends a flock); returns what was
+    removed.
+
+    Judged by age: such locks are held for milliseconds, and no host can tell whether a process of another
+    lives.
+    """
+    if kind == "flock":
+        return []
+    parts = [path] if kind == "soft" else [p for p in _claims(path).rglob("*") if not p.is_dir()]
+    removed = []
+    for part in parts:
+        with contextlib.suppress(OSError):
+            if part.lstat().st_mtime < time.time() - older_than:
+                files.free_name(part)
+                removed.append(part)
+    return removed
+
+
+def _claims(path: Path) -> Path:
+    """Return the directory in which filelock keeps the claims of a strict lock."""
+    return path.with_name(f"{path.name}.filelock")
+
+
 def _lock(path: Path, timeout: float, kind: str) -> filelock.BaseFileLock:
     if kind == "flock":
         # The file stays (root prepared it with its mode), and no other kind steps in where flock is missing.
@@ -68,7 +116,16 @@ def _explained(path: Path, kind: str, error: Exception) -> KsiError:
             hint="mount it with locking (Lustre: -o flock), or set lock: strict on every node",
         )
     reason = os.strerror(number) if number else str(error)
-    return KsiError(f"cannot lock {path}: {reason}", hint="root runs ksi config --init-registry")
+    return KsiError(
+        f"cannot lock {path}: {reason}{_rights(path)}", hint="root runs ksi config --init-registry"
+    )
+
+
+def _rights(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        return f" (owner {status.st_uid}, mode {stat.S_IMODE(status.st_mode):o})"
+    return ""
 
 
 def _holder(path: Path) -> str:

@@ -90,8 +90,8 @@ def owner_of(pid: int) -> int | None:
         return None
 
 
-def marked(variable: str, value: str) -> list[Process]:
-    """Return the processes whose environment has variable=value, this one left out.
+def marked(variable: str, value: str, *, uid: int | None = None) -> list[Process]:
+    """Return the processes (of a user) whose environment has variable=value, this one left out.
 
     A mark in the environment is inherited by everything a program starts, whatever sessions and groups it
     makes; only processes whose environment we may read are seen, so another user's are not.
@@ -99,7 +99,7 @@ def marked(variable: str, value: str) -> list[Process]:
     wanted = f"{variable}={value}".encode()
     found = []
     for pid in pids():
-        if pid == os.getpid():
+        if pid == os.getpid() or (uid is not None and owner_of(pid) != uid):
             continue
         try:
             environment = (PROC / str(pid) / "environ").read_bytes().split(b"\0")

@@ -36,7 +36,7 @@ class PrologWork:
         found = exports.variables(
             record,
             settings,
-            secrets_dir=record.run_dir if job.is_home else context.registry.secrets_dir(record.cluster),
+            secrets_dir=record.run_dir if job.is_home else record.secrets_dir or record.run_dir,
             no_proxy=exports.job_no_proxy(self._environ),
         )
         lines = exports.export_lines(found)

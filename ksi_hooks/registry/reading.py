@@ -1,5 +1,6 @@
 """Reading one file of the registry: hostile until proven otherwise, and perhaps just being written."""
 
+import stat
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from ksi_hooks.registry.record import Record
 
 FRESH_SECONDS = 2.0
 PATIENCE_SECONDS = 0.1
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class BeingWritten(RecordError):
@@ -28,6 +30,8 @@ def read(path: Path, *, node: str, cluster: str) -> Record | None:
         raise RecordError(str(error)) from error
     if not content.data and content.modified > time.time() - FRESH_SECONDS:
         raise BeingWritten(f"record is just being written: {path}")
+    if content.mode & OTHERS_WRITE:
+        raise RecordError(f"record that others than its owner can write: {path}")
     record = records.parse(content.data, uid=content.uid, source=str(path))
     if (record.node, record.cluster) != (node, cluster):
         raise RecordError(f"record of another cluster or node: {path}")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -134,6 +135,7 @@ def _dir(value: object) -> Path:
         raise ValueError(f"{str(value)[:60]!r} is not an absolute path")
     if ".." in Path(value).parts:
         raise ValueError(f"{value[:60]!r} climbs")
+    os.fsencode(value)  # a lone surrogate is no path
     return Path(value)
 
 

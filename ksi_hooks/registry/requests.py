@@ -1,12 +1,14 @@
 """Asking for a deletion from another node: a note beside the record, carried out by ksi-gc of the home node.
 
-A note counts when it is root's, the preparer's of the registry or the cluster owner's; it is never read.
+A note counts when it is root's, the preparer's of the registry or the cluster owner's; it is never read. A
+file of theirs that a stranger gave a second name, or could have written to, is no note of theirs.
 """
 
 import contextlib
 import os
 import re
 import secrets
+import stat
 from pathlib import Path
 
 from ksi_hooks import files
@@ -52,8 +54,9 @@ def clear(registry: Registry, node: str, clusters: set[str]) -> None:
 
 
 def noted(registry: Registry, node: str) -> set[str]:
-    """Return the clusters that any note on this node names."""
-    return {cluster for cluster, _ in _notes(registry, node)}
+    """Return the clusters that any note on this node names, whoever made it and of whatever."""
+    matches = (NOTE.fullmatch(entry.name) for entry in registry.entries(node))
+    return {match.group(1) for match in matches if match}
 
 
 def _notes(registry: Registry, node: str) -> list[tuple[str, int]]:
@@ -63,5 +66,7 @@ def _notes(registry: Registry, node: str) -> list[tuple[str, int]]:
         if match:
             with contextlib.suppress(OSError):
                 status = os.lstat(entry.path)
-                found.append((match.group(1), status.st_uid))
+                shared = status.st_nlink > 1 or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+                if stat.S_ISREG(status.st_mode) and not shared:
+                    found.append((match.group(1), status.st_uid))
     return found

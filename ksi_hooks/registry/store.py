@@ -16,14 +16,13 @@ from pathlib import Path
 from ksi_hooks import files, locks
 from ksi_hooks.config import Settings
 from ksi_hooks.errors import KsiError, LockTimeout, RecordError
-from ksi_hooks.registry import reading
+from ksi_hooks.registry import prepare, reading
 from ksi_hooks.registry import record as records
 from ksi_hooks.registry.record import NODE_NAME, Record, State
 
 SUFFIX = ".json"
-LOCK_NAME = ".lock"
+LOCK_NAME = ".lock"  # its presence also says that a directory is prepared
 RECORD_MODE = 0o644
-SHARED_MODE = 0o1777
 PREPARE_HINT = "root runs: ksi config --init-registry"
 
 
@@ -56,9 +55,10 @@ class Registry:
             raise KsiError(f"no registry: {self.top}: {error.strerror}", hint=PREPARE_HINT) from error
         if not stat.S_ISDIR(status.st_mode):
             raise KsiError(f"registry is not a directory: {self.top}", hint=PREPARE_HINT)
-        if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+        if status.st_mode & reading.OTHERS_WRITE and not status.st_mode & stat.S_ISVTX:
+            who = "world" if status.st_mode & stat.S_IWOTH else "group"
             raise KsiError(
-                f"registry is world-writable without the sticky bit: {self.top}", hint=PREPARE_HINT
+                f"registry is {who}-writable without the sticky bit: {self.top}", hint=PREPARE_HINT
             )
         if not (self.top / LOCK_NAME).exists():
             raise KsiError(f"registry is not prepared (no {LOCK_NAME}): {self.top}", hint=PREPARE_HINT)
@@ -77,7 +77,7 @@ class Registry:
         exclusive create and a port is proven by bind, so the lock only saves second tries.
         """
         with contextlib.ExitStack() as stack:
-            lock = locks.hold(self.room(node) / LOCK_NAME, timeout=self.lock_timeout, kind=self.lock_kind)
+            lock = locks.hold(self.lock_file(node), timeout=self.lock_timeout, kind=self.lock_kind)
             try:
                 stack.enter_context(lock)
             except LockTimeout as error:
@@ -160,11 +160,9 @@ class Registry:
         room = self.room(node)
         return room / f"{cluster}{SUFFIX}" if room != self.top else room / f"{node}~{cluster}{SUFFIX}"
 
-    def secrets_dir(self, cluster: str) -> Path:
-        """Return where kubeconfig and token of a job with several nodes lie: shared, but the owner's alone
-        (0700).
-        """
-        return self.top / f"secrets-{cluster}"
+    def lock_file(self, node: str) -> Path:
+        """Return the node's lock; each kind has a file of its own, since only that of flock stays."""
+        return locks.name_for(self.room(node) / LOCK_NAME, self.lock_kind)
 
     def prepare(self, nodes: list[str]) -> list[Path]:
         """Make directories and locks for these nodes as their owner (root); returns what was made or mended.
@@ -173,8 +171,10 @@ class Registry:
         """
         made = []
         self.top.mkdir(mode=0o755, parents=True, exist_ok=True)
+        owner = self.top.lstat().st_uid
         for directory in (self.top, *(self.top / node for node in nodes)):
-            made += _prepare_dir(directory)
+            made += prepare.shared_dir(directory, owner=owner, lock_name=LOCK_NAME)
+            locks.prepare(directory / LOCK_NAME, self.lock_kind, owner=owner)
         return made
 
     def room(self, node: str) -> Path:
@@ -191,6 +191,10 @@ class Registry:
             return self.top
         return room if stat.S_ISDIR(status.st_mode) and status.st_uid == top.st_uid else self.top
 
+    def top_entries(self) -> list[os.DirEntry[str]]:
+        """Return what lies in the top directory; raises KsiError when it cannot be listed."""
+        return _entries(self.top)
+
     def entries(self, node: str) -> list[os.DirEntry[str]]:
         """Return what lies in the node's directory; raises KsiError when it cannot be listed."""
         return _entries(self.room(node))
@@ -206,25 +210,6 @@ class Registry:
 def live(listing: list[Record]) -> list[Record]:
     """Return the records of clusters that exist or are being made."""
     return [r for r in listing if r.state in (State.CREATING, State.READY)]
-
-
-def _prepare_dir(directory: Path) -> list[Path]:
-    made = []
-    if not directory.exists():
-        directory.mkdir(mode=0o700)
-        made.append(directory)
-    if stat.S_IMODE(directory.lstat().st_mode) != SHARED_MODE:
-        directory.chmod(SHARED_MODE)
-        made = [directory]
-    lock = directory / LOCK_NAME
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-    try:
-        if stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o666:
-            os.fchmod(descriptor, 0o666)
-            made.append(lock)
-    finally:
-        os.close(descriptor)
-    return made
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:
