@@ -216,3 +216,16 @@ def test_job_submitted_from_inside_a_k8s_job_gets_a_cluster_of_its_own(site):
         assert [r.job_id for r in site.records()] == [301]
         outer.end()
     assert site.leftovers() == []
+
+
+def test_wish_that_came_along_from_another_job_is_no_wish_of_this_one(site):
+    site.slurm_says({"A": 302, "N": "n1", "f": "(null)"})
+    with site.step(302, env={"KSI": "1", "KSI_JOB_ID": "301", "K8S_PORT": "80"}) as step:
+        prolog = step.prolog()
+    assert (prolog.status, prolog.output) == (0, "")
+
+
+def test_port_that_came_along_from_another_job_is_no_wish_of_this_one(site):
+    site.mark(302)
+    with site.step(302, env={"KSI_JOB_ID": "301", "K8S_PORT": "80", "KUBECONFIG": "/nonexistent"}) as step:
+        assert is_ours(step.prolog())

@@ -3,7 +3,9 @@
 import dataclasses
 import errno
 import os
+import signal
 import stat
+import time
 
 import pytest
 from unit.test_record import GOOD
@@ -176,3 +178,20 @@ def test_cost_does_not_grow_with_the_records_of_other_nodes(registry, monkeypatc
         registry.claim(mine(f"{number:05x}", node="n2"))
     monkeypatch.setattr(files, "read", lambda *_args, **_kw: pytest.fail("opened"))
     assert registry.of_node("n1").records == []
+
+
+def test_kb_34_writer_killed_at_any_moment_leaves_a_whole_record(registry):
+    """What readers see is the old or the new bytes; a temporary file is no record."""
+    record = mine()
+    registry.claim(record)
+    for round_ in range(10):
+        child = os.fork()
+        if child == 0:
+            while True:
+                registry.update(dataclasses.replace(record, port=30000 + round_))
+        time.sleep(0.003 * (round_ + 1))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        listing = registry.of_node("n1")
+        assert listing.problems == []
+        assert [r.cluster for r in listing.records] == [record.cluster]
