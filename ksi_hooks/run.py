@@ -15,6 +15,7 @@ from pathlib import Path
 from ksi_hooks.errors import CommandFailed, ProgramMissing
 
 TAIL_BYTES = 4000
+MAX_TEXT_BYTES = 32 * 2**20  # what runs as a tenant may write without end
 
 
 class Deadline:
@@ -175,7 +176,7 @@ class _Sink:
         return os.fstat(self.fd).st_size
 
     def text(self, start: int = 0) -> str:
-        size = os.fstat(self.fd).st_size - start
+        size = min(os.fstat(self.fd).st_size - start, MAX_TEXT_BYTES)
         return os.pread(self.fd, max(0, size), start).decode("utf-8", "replace")
 
 

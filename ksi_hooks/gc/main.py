@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import os
 import pwd
 import sys
@@ -118,6 +119,13 @@ class _Teller:
         return f"{word} {decision.cluster} of user {decision.uid} ({decision.reason}){left}"
 
 
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(text)
+    return value
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ksi-gc",
@@ -132,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of lines")
     parser.add_argument("--verbose", action="store_true", help="tell about kept clusters as well")
     parser.add_argument("--user", help="only this user's clusters (name or number)")
-    parser.add_argument("--older-than", type=float, metavar="SECONDS", help="instead of gc_grace")
+    parser.add_argument("--older-than", type=_seconds, metavar="SECONDS", help="instead of gc_grace")
     parser.add_argument(
         "--node", help="Slurm's name of this node (default: SLURMD_NODENAME or the host name)"
     )

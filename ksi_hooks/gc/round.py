@@ -1,17 +1,18 @@
 """One round of ksi-gc on one node: gather facts, decide, act for each tenant, tell."""
 
+import contextlib
+import itertools
 import os
-import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ksi_hooks import gate, proc
+from ksi_hooks import proc
 from ksi_hooks.config import Settings
 from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import KsiError
-from ksi_hooks.gc import sweep, tenants
+from ksi_hooks.gc import processes, reclaim, sweep, tenants
 from ksi_hooks.gc.sweep import Decision, Facts, Found, Verdict
 from ksi_hooks.registry import record as records
 from ksi_hooks.registry import requests
@@ -19,8 +20,6 @@ from ksi_hooks.registry.record import Record
 from ksi_hooks.registry.store import Registry
 from ksi_hooks.run import Tools
 from ksi_hooks.slurm import query
-from ksi_hooks.slurm.job import STEP_TITLE
-from ksi_hooks.slurm.query import JobState
 
 SLURM_SECONDS = 30.0
 
@@ -67,16 +66,19 @@ class Round:
         """Decide and act; each action is told at once. Raises KsiError when the registry cannot be read."""
         registry = Registry.of(self.settings)
         registry.require_usable()
+        if self.uid is None and not self.dry_run:
+            reclaim.run_dirs(self.settings)
         listing = registry.of_node(self.node)
         recorded = [r for r in listing.records if self.uid in (None, r.uid)]
         outcome = Outcome(problems=list(listing.problems) if self.uid is None else [])
-        found = self._unrecorded(recorded, outcome)
+        found = [f for f in self._unrecorded(recorded, outcome) if not self._is_recorded(registry, f)]
         facts = self._facts(registry, recorded, found)
         decisions = [sweep.judge(r, facts) for r in recorded]
         decisions += [sweep.judge_unrecorded(f, facts) for f in found]
         self._act(decisions, outcome, tell)
         if self.uid is None and not self.dry_run:
-            self._remove_markers(facts)
+            reclaim.stale_locks(registry, self.node)
+            reclaim.remove_marks(self.settings, facts.jobs, facts.jobs_with_stepd)
             known = {r.cluster for r in registry.of_node(self.node).records}
             requests.clear(registry, self.node, requests.noted(registry, self.node) - known)
         return outcome
@@ -95,14 +97,23 @@ class Round:
         if self.uid is not None:
             return [self.uid]
         uids = {record.uid for record in recorded}
-        root = self.settings.run_root
-        for entry in os.scandir(root) if root.is_dir() else ():
-            if entry.name.isdecimal() and entry.stat(follow_symlinks=False).st_uid == int(entry.name):
-                uids.add(int(entry.name))
-        return sorted(uids | _conmon_owners())
+        uids |= set(reclaim.users_with_run_dir(self.settings.run_root, own=True))
+        # A conmon of no user is one inside a container.
+        return sorted(uids | set(filter(tenants.is_known, processes.owners_of_containers())))
+
+    def _is_recorded(self, registry: Registry, found: Found) -> bool:
+        """True when the owner claimed it after the registry was listed."""
+        with contextlib.suppress(KsiError):
+            record = registry.read(self.node, found.cluster)
+            return record is not None and record.uid == found.uid
+        return False
 
     def _facts(self, registry: Registry, recorded: list[Record], found: list[Found]) -> Facts:
-        job_ids = {r.job_id for r in recorded} | {records.job_of(f.cluster) for f in found}
+        asked = [(r.uid, r.job_id) for r in recorded]
+        asked += [(f.uid, records.job_of(f.cluster)) for f in found]
+        if self.uid is None:
+            old = time.time() - self.grace
+            asked += [(0, job_id) for job_id, made in reclaim.marks(self.settings).items() if made < old]
         path = self.settings.tools_path
         tools = Tools(path, base_environment(path, os.getuid(), os.environ))
         return Facts(
@@ -110,9 +121,9 @@ class Round:
             boot_id=proc.boot_id(),
             grace=self.grace,
             hook_seconds=2 * self.settings.epilog_timeout,
-            jobs=query.job_facts(tools, (i for i in job_ids if i is not None), timeout=SLURM_SECONDS),
-            jobs_with_stepd=_jobs_with_stepd(),
-            alive=frozenset(r.creator for r in recorded if proc.is_alive(r.creator)),
+            jobs=query.job_facts(tools, fair_order(asked), timeout=SLURM_SECONDS),
+            jobs_with_stepd=processes.jobs_with_stepd(),
+            alive=processes.living_creators(recorded),
             requested=requests.granted(registry, recorded),
         )
 
@@ -135,28 +146,12 @@ class Round:
                 outcome.actions.append(action)
                 tell(action)
 
-    def _remove_markers(self, facts: Facts) -> None:
-        """Remove the marks of jobs whose node epilog never ran."""
-        directory = self.settings.node_state_dir / gate.MARKER_DIR
-        marks = (
-            {int(p.name): p for p in directory.glob("*") if p.name.isdecimal()} if directory.is_dir() else {}
-        )
-        old = {i: p for i, p in marks.items() if p.stat().st_mtime < facts.now - self.grace}
-        path = self.settings.tools_path
-        tools = Tools(path, base_environment(path, os.getuid(), os.environ))
-        for job_id, state in query.job_facts(tools, old, timeout=SLURM_SECONDS).items():
-            if state.state is JobState.GONE and job_id not in facts.jobs_with_stepd:
-                old[job_id].unlink(missing_ok=True)
 
-
-def _jobs_with_stepd() -> frozenset[int]:
-    titles = (proc.title_of(pid) for pid in proc.pids())
-    return frozenset(int(m.group(1)) for title in titles if (m := re.match(STEP_TITLE, title)))
-
-
-def _conmon_owners() -> set[int]:
-    owners = set()
-    for pid in proc.pids():
-        if proc.name_of(pid) == "conmon" and (uid := proc.owner_of(pid)) is not None:
-            owners.add(uid)
-    return owners
+def fair_order(asked: Iterable[tuple[int, int | None]]) -> list[int]:
+    """Return the jobs so that users take turns: one who made up thousands delays only himself."""
+    of_user: dict[int, list[int]] = {}
+    for uid, job_id in asked:
+        if job_id is not None:
+            of_user.setdefault(uid, []).append(job_id)
+    turns = itertools.zip_longest(*of_user.values())
+    return list(dict.fromkeys(job_id for turn in turns for job_id in turn if job_id is not None))

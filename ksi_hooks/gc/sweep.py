@@ -1,5 +1,6 @@
 """Decides what is stale; pure: facts in, decisions out, no clock and no commands."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -64,7 +65,7 @@ def judge_unrecorded(found: Found, facts: Facts) -> Decision:
     """Decide about a cluster that only Podman knows; only names that ksi gives are looked at."""
     job_id = records.job_of(found.cluster)
     verdict, reason = Verdict.DELETE, "no record"
-    if facts.now - found.created < facts.grace:
+    if _age(facts.now, found.created) < facts.grace:
         verdict, reason = Verdict.KEEP, "no record, within gc_grace"
     elif job_id is not None:
         state = facts.jobs.get(job_id, UNKNOWN).state
@@ -84,7 +85,7 @@ def unrecorded(found: Iterable[Found], recorded: Iterable[Record]) -> list[Found
 def _judge(record: Record, facts: Facts) -> tuple[Verdict, str]:
     if record.cluster in facts.requested:
         return Verdict.DELETE, "its deletion was requested"
-    age = facts.now - record.changed
+    age = _age(facts.now, record.changed)
     creator_lives = record.boot_id == facts.boot_id and record.creator in facts.alive
     if record.held_by_creator:
         if creator_lives:
@@ -117,6 +118,11 @@ def _judge_of_living_job(record: Record, facts: Facts, job: JobFacts, age: float
     if record.state is State.CREATING and record.creator not in facts.alive:
         return _after_grace(age, facts.grace, "its creator has died")
     return Verdict.KEEP, "the job lives"
+
+
+def _age(now: float, moment: float) -> float:
+    """Return the seconds since a moment; one that lies ahead buys nobody a longer grace."""
+    return now - moment if moment <= now + CLOCK_SLACK_SECONDS else math.inf
 
 
 def _after_grace(age: float, grace: float, reason: str) -> tuple[Verdict, str]:

@@ -1,12 +1,15 @@
 """The part of ksi-gc that runs as the owner of clusters: lists his store, deletes what he is told to.
 
-Root starts this file as the tenant with: settings file, `list` or `delete`, node, cluster names; the answer
-is JSON.
+Root starts this file as the tenant with: settings file, `list` or `delete`, seconds, node, cluster names; the
+answer is JSON.
 """
 
+import contextlib
 import json
 import os
+import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from ksi_hooks import config, proc
@@ -19,23 +22,34 @@ from ksi_hooks.lifecycle.context import Context
 from ksi_hooks.lifecycle.userdir import UserDir
 from ksi_hooks.proc import Process
 from ksi_hooks.registry import record as records
+from ksi_hooks.registry import remains
 from ksi_hooks.registry.record import Record, State
+from ksi_hooks.registry.store import Registry
 from ksi_hooks.run import Deadline, Tools
 from ksi_hooks.tools import podman
 
 LIST_SECONDS = 30.0
 
 
-def clusters(settings: Settings) -> list[tuple[str, float]]:
-    """Return names and creation times (epoch seconds) of the kind clusters in this user's store."""
+def clusters(settings: Settings, node: str) -> list[tuple[str, float]]:
+    """Return names and times (epoch seconds) of the kind clusters in this user's store, and of claims that
+    were torn when their maker was killed.
+    """
     tools = Tools(settings.tools_path, base_environment(settings.tools_path, os.getuid(), os.environ))
-    return [(c.cluster, c.created) for c in podman.containers(tools, timeout=LIST_SECONDS)]
+    limit = min(LIST_SECONDS, settings.gc_tenant_timeout)
+    found = dict(remains.torn_records(Registry.of(settings), node, os.getuid()))
+    found |= {c.cluster: c.created for c in podman.containers(tools, timeout=limit)}
+    return list(found.items())
 
 
-def tidy(settings: Settings) -> None:
-    """Remove notes about jobs that nothing holds any more, old answers of Slurm's, and old logs."""
-    if settings.user_run_dir(os.getuid()).is_dir():
-        UserDir.make(settings, os.getuid()).prune(settings.log_keep_days)
+def tidy(settings: Settings, node: str) -> None:
+    """Remove notes about jobs that nothing holds any more, old answers of Slurm's, old logs, and files of
+    writers that were killed. What cannot be tidied keeps nobody from deleting clusters.
+    """
+    remains.remove_unfinished(Registry.of(settings), node, os.getuid())
+    with contextlib.suppress(OSError, KsiError):
+        if settings.user_run_dir(os.getuid()).is_dir():
+            UserDir.make(settings, os.getuid()).prune(settings.log_keep_days)
 
 
 def delete(settings: Settings, node: str, names: list[str]) -> dict[str, list[str]]:
@@ -82,12 +96,13 @@ def _own_record(context: Context, name: str) -> Record:
 
 def main(argv: list[str]) -> int:
     """Answer root in JSON; an error is one sentence on stderr and status 1."""
-    config_file, action, node, *names = argv[1:]
+    config_file, action, seconds, node, *names = argv[1:]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what we have started, too
     try:
-        settings = config.load(Path(config_file))
+        settings = replace(config.load(Path(config_file)), gc_tenant_timeout=float(seconds))
         if action == "list":
-            tidy(settings)
-            answer: object = clusters(settings)
+            tidy(settings, node)
+            answer: object = clusters(settings, node)
         else:
             answer = delete(settings, node, names)
     except KsiError as error:

@@ -14,6 +14,7 @@ from ksi_hooks.gc.sweep import Found
 from ksi_hooks.run import Tools, as_user
 
 MARGIN_SECONDS = 5.0
+MAX_CLUSTERS, MAX_PHRASES, MAX_CHARACTERS = 1000, 20, 300
 
 
 def clusters(config_file: Path, settings: Settings, node: str, uid: int) -> list[Found]:
@@ -22,14 +23,14 @@ def clusters(config_file: Path, settings: Settings, node: str, uid: int) -> list
     Raises KsiError when they could not be listed.
     """
     if uid == os.geteuid():
-        tenant.tidy(settings)
-        return [Found(name, uid, created) for name, created in tenant.clusters(settings)]
+        tenant.tidy(settings, node)
+        return [Found(name, uid, created) for name, created in tenant.clusters(settings, node)]
     answer = _as_tenant(config_file, settings, uid, ["list", node])
     if not isinstance(answer, list):
         raise KsiError(f"no answer that can be read from the process of user {uid}")
     try:
-        return [Found(str(name), uid, float(created)) for name, created in answer]
-    except (TypeError, ValueError) as error:
+        return [Found(str(name), uid, float(created)) for name, created in answer[:MAX_CLUSTERS]]
+    except (TypeError, ValueError, OverflowError) as error:
         raise KsiError(f"no answer that can be read from the process of user {uid}") from error
 
 
@@ -45,23 +46,45 @@ def delete(
     answer = _as_tenant(config_file, settings, uid, ["delete", node, *names])
     if not isinstance(answer, dict):
         raise KsiError(f"no answer that can be read from the process of user {uid}")
-    return {name: [str(part) for part in answer.get(name, ["not tried"])] for name in names}
+    return {name: _phrases(answer.get(name)) for name in names}
+
+
+def is_known(uid: int) -> bool:
+    """True when this node can tell who that is."""
+    try:
+        return pwd.getpwuid(uid) is not None
+    except KeyError:
+        return False
+
+
+def _phrases(left: object) -> list[str]:
+    """Return what a tenant's process says is left; it is his word, which ends in syslog and on terminals."""
+    if not isinstance(left, list):
+        return ["not tried"]
+    return [_clean(str(part)) for part in left[:MAX_PHRASES]]
+
+
+def _clean(text: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in text[:MAX_CHARACTERS])
 
 
 def _as_tenant(config_file: Path, settings: Settings, uid: int, arguments: list[str]) -> object:
     if os.geteuid() != 0:
         raise KsiError(f"only root can act for user {uid}", hint="run it as root, or as that user")
-    program = [sys.executable, "-I", str(Path(tenant.__file__)), str(config_file), *arguments]
-    environment = base_environment(
-        settings.tools_path, uid, os.environ | {"XDG_RUNTIME_DIR": f"/run/user/{uid}"}
-    )
+    action, *rest = arguments
+    seconds = f"{settings.gc_tenant_timeout:g}"
+    program = [sys.executable, "-I", str(Path(tenant.__file__)), str(config_file), action, seconds, *rest]
+    # No proxies: deleting needs none, and a password in them would stand in systemd-run's arguments.
+    wishes = {"XDG_RUNTIME_DIR": f"/run/user/{uid}"}
+    wishes |= {"SLURM_CONF": os.environ["SLURM_CONF"]} if "SLURM_CONF" in os.environ else {}
+    environment = base_environment(settings.tools_path, uid, wishes)
     try:
         status, answer = _start(settings, uid, program, environment)
         return json.loads(answer) if status == 0 else _fail(uid, answer)
     except KeyError as error:
         raise KsiError(f"user {uid} is not known on this node", hint="look at the name service") from error
-    except (CommandFailed, OSError, ValueError) as error:
-        raise KsiError(f"acting as user {uid} failed: {error}") from error
+    except (CommandFailed, OSError, ValueError, RecursionError) as error:
+        raise KsiError(f"acting as user {uid} failed: {_clean(str(error))}") from error
 
 
 def _start(settings: Settings, uid: int, program: list[str], environment: dict[str, str]) -> tuple[int, str]:
@@ -89,4 +112,4 @@ def _start(settings: Settings, uid: int, program: list[str], environment: dict[s
 
 def _fail(uid: int, answer: str) -> object:
     last = answer.strip().splitlines()[-1] if answer.strip() else "no output"
-    raise KsiError(f"acting as user {uid} failed: {last[:300]}")
+    raise KsiError(f"acting as user {uid} failed: {_clean(last)}")

@@ -20,6 +20,7 @@ def main(argv: list[str]) -> int:
 
 def clean(config_file: str, environ: dict[str, str], report: object) -> None:
     """Delete every cluster that is recorded for the job; raises KsiError."""
+    import dataclasses
     from pathlib import Path
 
     from ksi_hooks import config
@@ -30,6 +31,7 @@ def clean(config_file: str, environ: dict[str, str], report: object) -> None:
 
     assert isinstance(report, Report)
     settings = config.load(Path(config_file))
+    settings = dataclasses.replace(settings, gc_tenant_timeout=settings.epilog_timeout)
     ids = {
         int(i) for name in ("SLURM_JOB_ID", "SLURM_HET_JOB_ID") if (i := environ.get(name, "")).isdecimal()
     }

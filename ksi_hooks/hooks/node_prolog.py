@@ -32,6 +32,7 @@ def mark(config_file: str, state_dir: str, environ: dict[str, str]) -> None:
 
     from ksi_hooks import files, gate
     from ksi_hooks.environment import base_environment
+    from ksi_hooks.gc import reclaim
     from ksi_hooks.hooks.trigger import settings_or_defaults
     from ksi_hooks.run import Tools
     from ksi_hooks.slurm import job as jobs
@@ -57,6 +58,8 @@ def mark(config_file: str, state_dir: str, environ: dict[str, str]) -> None:
         "nodes": environ.get("SLURM_JOB_NODELIST"),
         "restart": environ.get("SLURM_JOB_RESTART_COUNT") or environ.get("SLURM_RESTART_COUNT") or "0",
     }
+    if (uid := environ.get("SLURM_JOB_UID", "")).isdecimal():
+        reclaim.run_dir(settings, int(uid))
     directory = Path(state_dir) / gate.MARKER_DIR
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     for job_id in {environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_HET_JOB_ID", "")}:

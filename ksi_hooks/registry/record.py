@@ -22,6 +22,10 @@ CLUSTER_NAME = re.compile(r"ksi-(?:([0-9]{1,10})|local)-[0-9a-f]{5}")
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 
 
+class Torn(RecordError):
+    """A record whose writer was killed, or no record at all."""
+
+
 class State(StrEnum):
     """Where a cluster is in its life."""
 
@@ -87,7 +91,7 @@ def parse(data: bytes, *, uid: int, source: str) -> Record:
     try:
         raw = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"not a record (torn or not JSON): {source}") from error
+        raise Torn(f"not a record (torn or not JSON): {source}") from error
     if not isinstance(raw, dict):
         raise RecordError(f"not a record (no JSON object): {source}")
     if raw.get("version") != VERSION:

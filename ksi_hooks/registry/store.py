@@ -113,7 +113,7 @@ class Registry:
         """
         start = records.cluster_name(job_id, "")
         found = []
-        for cluster in self._clusters(node):
+        for cluster in self.clusters(node):
             if cluster.startswith(start):
                 with contextlib.suppress(RecordError):
                     record = self.read(node, cluster)
@@ -124,7 +124,7 @@ class Registry:
     def of_node(self, node: str, *, at_most: int | None = None) -> Listing:
         """Return the records of a node; at most so many files are read where a part is enough."""
         listing = Listing([], [])
-        fresh = self._read_into(listing, node, self._clusters(node)[:at_most], patient=True)
+        fresh = self._read_into(listing, node, self.clusters(node)[:at_most], patient=True)
         if fresh:  # once for all of them: a stranger who makes many costs no more than one wait
             time.sleep(reading.PATIENCE_SECONDS)
             self._read_into(listing, node, fresh, patient=False)
@@ -199,7 +199,8 @@ class Registry:
         """Return what lies in the node's directory; raises KsiError when it cannot be listed."""
         return _entries(self.room(node))
 
-    def _clusters(self, node: str) -> list[str]:
+    def clusters(self, node: str) -> list[str]:
+        """Return the names for which something lies there, to be trusted or not."""
         room = self.room(node)
         prefix = "" if room != self.top else f"{node}~"
         names = (entry.name for entry in _entries(room))

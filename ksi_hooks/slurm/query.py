@@ -31,6 +31,7 @@ ENDED = frozenset(
         "TIMEOUT",
     }
 )
+BATCH = 1000  # a list of ids is one argument, which the kernel limits to 128 KiB
 INVALID_ID = "Invalid job id specified"
 
 
@@ -79,17 +80,22 @@ def asks_for_cluster(tools: Tools, *, job_id: int, node: str, feature: str, time
 
 
 def job_facts(tools: Tools, job_ids: Iterable[int], *, timeout: float) -> dict[int, JobFacts]:
-    """Return what Slurm says about each job: one batched query, absent ids asked one by one."""
-    wanted_ids = sorted(set(job_ids))
+    """Return what Slurm says about each job: asked in batches, absent ids one by one in the given order."""
+    wanted_ids = list(dict.fromkeys(job_ids))
     facts = dict.fromkeys(wanted_ids, JobFacts(JobState.UNKNOWN))
     if not wanted_ids:
         return facts
     deadline = Deadline(timeout)
-    facts |= _ask(tools, wanted_ids, deadline)
+    for batch in _batches(sorted(wanted_ids)):
+        facts |= _ask(tools, batch, deadline)
     for number in wanted_ids:
         if facts[number].state is JobState.UNKNOWN and not deadline.passed:
             facts |= _ask(tools, [number], deadline)
     return facts
+
+
+def _batches(numbers: list[int]) -> list[list[int]]:
+    return [numbers[start : start + BATCH] for start in range(0, len(numbers), BATCH)]
 
 
 def _ask(tools: Tools, job_ids: list[int], deadline: Deadline) -> dict[int, JobFacts]:
