@@ -97,10 +97,8 @@ def other_port(context: Context, record: Record, tried: set[int]) -> Record:
     if _preset(context):
         raise KsiError(f"K8S_PORT is in use on this node: {record.port}", hint="unset K8S_PORT", blame="user")
     with context.registry.locked(context.node):
-        claimed = ports.claims(context.registry.of_node(context.node, at_most=HINTS_READ).records) | tried
-        port = ports.choose(
-            claimed, context.settings.port_range, context.settings.listen_address, record.port + 1
-        )
+        listing = context.registry.of_node(context.node, at_most=HINTS_READ).records
+        port = _free_port(context, listing, record.port + 1, tried)
         return context.registry.update(dataclasses.replace(record, port=port))
 
 
@@ -121,10 +119,17 @@ def _port(context: Context, listing: list[Record], seed: int) -> int:
     if wish := _preset(context):
         # Only the user's own claims refuse a preset port: a stranger's may be made up, and binding tells the
         # truth.
-        return ports.preset(
-            wish, ports.claims(r for r in listing if r.uid == context.uid), settings.listen_address
-        )
-    return ports.choose(ports.claims(listing), settings.port_range, settings.listen_address, seed)
+        return ports.preset(wish, {r.port for r in listing if r.uid == context.uid}, settings.listen_address)
+    return _free_port(context, listing, seed, set())
+
+
+def _free_port(context: Context, listing: list[Record], seed: int, tried: set[int]) -> int:
+    settings = context.settings
+    own = {r.port for r in listing if r.uid == context.uid}
+    others = ports.claims(r for r in listing if r.uid != context.uid)
+    return ports.choose(
+        own | tried, settings.port_range, settings.listen_address, seed, hints=frozenset(others)
+    )
 
 
 def _preset(context: Context) -> str:

@@ -12,11 +12,22 @@ from ksi_hooks.registry.record import Record
 HINTS_PER_USER = 64
 
 
-def choose(claimed: set[int], port_range: tuple[int, int], address: str, seed: int) -> int:
-    """Return a free port, looked for from a place that the seed picks; raises KsiError when there is none."""
-    for port in _candidates(port_range, seed):
-        if port not in claimed and can_bind(port, address):
-            return port
+def choose(
+    claimed: set[int],
+    port_range: tuple[int, int],
+    address: str,
+    seed: int,
+    *,
+    hints: frozenset[int] = frozenset(),
+) -> int:
+    """Return a free port, looked for from a place that the seed picks; raises KsiError when there is none.
+
+    Hints are claims that may be made up: they are passed over only while there is another port.
+    """
+    for taken in (claimed | hints, claimed) if hints else (claimed,):
+        for port in _candidates(port_range, seed):
+            if port not in taken and can_bind(port, address):
+                return port
     low, high = port_range
     in_range = sum(low <= port <= high for port in claimed)
     raise KsiError(
