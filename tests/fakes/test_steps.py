@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from fakes.waiting import wait_until
+
 
 def clusters(site):
     return [c["Names"][0] for c in site.state("container")]
@@ -208,4 +210,21 @@ def test_failure_is_told_to_every_task_and_tried_once(site):
         assert all("xyzzy" in p.said for p in prologs)
         step.end()
     assert len(site.calls("kind create")) == 1
+    assert site.leftovers() == []
+
+
+def test_failed_creation_is_deleted_in_peace_while_another_step_comes(site):
+    """The second step finds a claim that is being given up; it waits for its end, and then makes its own."""
+    site.slurm_says({"A": 301, "N": "n1", "f": "k8s"})
+    site.script("kind create", status=1, stderr="xyzzy\n", at="container", times=1)
+    site.script("podman rm", delay=1, times=1)
+    with site.step(301, "0") as first, site.step(301, "1") as second:
+        first.start(0)
+        wait_until(lambda: site.calls("podman rm"))
+        other = second.prolog()
+        failed = first.finish()
+        assert (failed.status, other.status) == (1, 0), (failed, other)
+        assert "xyzzy" in failed.said
+        first.end()
+        second.end()
     assert site.leftovers() == []
