@@ -142,9 +142,18 @@ class Step:
 
     def end_task(self, number=0, timeout=40):
         """End a task and wait for its epilog."""
-        self._command("end", number, "epilog_task")
+        self.start_end(number)
         result = self._result(f"epilog-{number}", timeout)
         return Epilog(result["status"], result["seconds"])
+
+    def start_end(self, number=0):
+        """End a task, and do not wait for its epilog."""
+        self._command("end", number, "epilog_task")
+
+    def kill_epilog(self, number=0):
+        """SIGKILL a running epilog with its process group, and wait until slurmstepd has seen it end."""
+        os.killpg(self._result(f"epilog-hook-{number}", 10)["pid"], signal.SIGKILL)
+        self._result(f"epilog-{number}", 20)
 
     def end(self):
         """End all tasks, one after another."""

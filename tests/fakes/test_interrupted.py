@@ -2,13 +2,12 @@
 
 import os
 import signal
-import subprocess
 import time
 
 import pytest
 
 from fakes.waiting import wait_until
-from ksi_hooks.lifecycle import steps
+from ksi_hooks import proc
 
 
 def test_kb_01c_output_of_programs_never_reaches_the_pipe(site):
@@ -98,58 +97,18 @@ def test_sigterm_to_the_gate_alone_does_not_lose_the_cluster(site):
     assert site.leftovers() == []
 
 
-@pytest.mark.parametrize("stage", ["start", "volume", "container", "end"])
-def test_kb_38a_sigkill_during_creation_leaves_the_epilog_what_it_needs(site, stage):
+def test_kb_38a_sigkill_during_creation_leaves_the_epilog_what_it_needs(site):
+    """Every other moment is in test_crash_points.py."""
     site.mark(101)
-    site.script("kind create", delay=300, at=stage)
+    site.script("kind create", delay=300, at="container")
     with site.step(101) as step:
         step.start(0)
-        wait_until(lambda: site.calls("kind create"))
-        if stage != "start":
-            wait_until(lambda: site.state("volume" if stage == "volume" else "container"))
+        wait_until(lambda: site.state("container"))
         step.signal_hook(signal.SIGKILL)
         step.finish()
         (record,) = site.records()
         assert record.state == "creating"
         assert step.end_task().status == 0
-    assert site.leftovers() == []
-
-
-@pytest.mark.parametrize("name", steps.CREATION)
-def test_hook_killed_at_any_step_of_the_creation(site, name):
-    site.mark(101)
-    with site.step(101, env={steps.KILL_VARIABLE: name}) as step:
-        prolog = step.prolog()
-        assert prolog.status != 0
-        assert len(site.records()) == 1
-        step.environment.pop(steps.KILL_VARIABLE)
-        step.end()
-    assert site.leftovers() == []
-
-
-@pytest.mark.parametrize("name", steps.DELETION)
-def test_epilog_killed_at_any_step_of_the_deletion(site, name):
-    """What an epilog could not finish is finished by the node's epilog."""
-    site.mark(101)
-    with site.step(101) as step:
-        step.prolog()
-        step.environment[steps.KILL_VARIABLE] = name
-        step.end()
-    environment = {"SLURM_JOB_ID": "101", "SLURM_JOB_UID": str(os.getuid()), "SLURMD_NODENAME": "n1"}
-    subprocess.run([site.node_epilog], env=environment, check=True, timeout=30)
-    assert [left for left in site.leftovers() if not left.startswith("job ")] == []
-
-
-def test_epilog_killed_before_it_removes_anything_and_the_job_runs_again(site):
-    site.mark(101)
-    with site.step(101) as step:
-        step.prolog()
-        step.environment[steps.KILL_VARIABLE] = "marked"
-        step.end()
-    with site.step(101, env={"SLURM_RESTART_COUNT": "1"}) as step:
-        assert step.prolog().status == 0
-        assert len(site.state("container")) == len(site.state("volume")) == len(site.records()) == 1
-        step.end()
     assert site.leftovers() == []
 
 
@@ -178,6 +137,19 @@ def test_epilog_while_the_creation_goes_on_ends_it_first(site):
         wait_until(lambda: site.state("volume"))
         step.end_task()  # kills the waiting task, not the hook
         time.sleep(1.2)
+    assert site.leftovers() == []
+
+
+def test_epilog_ends_a_hook_that_hangs_before_it_deletes(site):
+    site.mark(101)
+    site.script("kind create", delay=300, at="volume")
+    with site.step(101) as step:
+        step.start(0)
+        wait_until(lambda: site.state("volume"))
+        (record,) = site.records()
+        step.signal_hook(signal.SIGSTOP)
+        step.end_task()
+        assert not proc.is_alive(record.creator)
     assert site.leftovers() == []
 
 
