@@ -49,7 +49,9 @@ def tidy(settings: Settings, node: str) -> None:
     remains.remove_unfinished(Registry.of(settings), node, os.getuid())
     with contextlib.suppress(OSError, KsiError):
         if settings.user_run_dir(os.getuid()).is_dir():
-            UserDir.make(settings, os.getuid()).prune(settings.log_keep_days)
+            user_dir = UserDir.make(settings, os.getuid())
+            user_dir.prune(settings.log_keep_days)
+            user_dir.forget_unheld(older_than=0)
 
 
 def delete(settings: Settings, node: str, names: list[str]) -> dict[str, list[str]]:

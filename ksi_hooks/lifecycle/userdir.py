@@ -62,7 +62,11 @@ class UserDir:
             old.unlink(missing_ok=True)
         for old in _older(self.path / ANSWER_DIR, DAY):
             old.unlink(missing_ok=True)
-        for old in _older(self.path / "jobs", DAY):
+        self.forget_unheld(older_than=DAY)
+
+    def forget_unheld(self, *, older_than: float) -> None:
+        """Remove the notes about jobs that no living slurmstepd holds, changed so many seconds ago."""
+        for old in _older(self.path / "jobs", older_than):
             with self.locked():
                 if old.name.isdecimal() and not self.holders(int(old.name)):
                     self.forget_job(int(old.name))
