@@ -63,7 +63,7 @@ CLEANERS = pytest.mark.parametrize("cleaner", [task_epilog, node_epilog, gc, nex
 
 
 def left(site, cleaner):
-    """Everything that still exists. A node epilog that finds no record leaves the job's empty note to ksi-gc."""
+    """Everything that still exists; a node epilog leaves the job's empty note to ksi-gc."""
     found = site.leftovers()
     if cleaner is node_epilog:
         found = [f for f in found if not f.startswith("job ")]
