@@ -35,7 +35,7 @@ def start(context: Context, record: Record, boot: Boot, deadline: Deadline) -> N
     config = record.run_dir / "kind.yaml"
     files.replace(config, text.encode("utf-8", "surrogateescape"), mode=0o600)
     reached(context, record, "configured")
-    launcher = scope.enter(tools, cluster=record.cluster, uid=context.uid)
+    launcher = scope.enter(tools, scope.CREATE, cluster=record.cluster, uid=context.uid)
     if context.settings.accelerate and _has_one_node(text):
         launcher = _with_memory(launcher, record)
     kubeconfig = record.run_dir / "kubeconfig"
@@ -46,8 +46,9 @@ def start(context: Context, record: Record, boot: Boot, deadline: Deadline) -> N
     reached(context, record, "kind")
     Kubectl(tools, kubeconfig).wait_ready(Deadline(deadline.left(READY_SECONDS)))
     reached(context, record, "ready")
+    loader = scope.enter(tools, scope.LOAD, cluster=record.cluster, uid=context.uid)
     for image in context.settings.images:
-        kind.load_image(launcher, cluster=record.cluster, image=image, timeout=deadline.left())
+        kind.load_image(loader, cluster=record.cluster, image=image, timeout=deadline.left())
 
 
 def kind_config(context: Context, record: Record, boot: Boot) -> str:

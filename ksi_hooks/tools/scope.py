@@ -9,12 +9,17 @@ from ksi_hooks.run import Tools
 KILL_SECONDS = 5.0
 
 
-def unit_of(cluster: str) -> str:
-    """Return the name of the scope that holds a cluster's helpers."""
-    return f"{cluster}.scope"
+# A scope for each work: that of the creation still exists, for Podman's helpers, while images load.
+CREATE = "create"
+LOAD = "load"
 
 
-def enter(tools: Tools, *, cluster: str, uid: int) -> Tools:
+def unit_of(cluster: str, work: str) -> str:
+    """Return the name of the scope in which a work on a cluster is done."""
+    return f"{cluster}-{work}.scope"
+
+
+def enter(tools: Tools, work: str, *, cluster: str, uid: int) -> Tools:
     """Return tools whose programs start in a scope of the user's manager, where the user is not root.
 
     What is started in a Slurm step's cgroup dies with the step, and that cgroup may lack controllers kind
@@ -24,18 +29,17 @@ def enter(tools: Tools, *, cluster: str, uid: int) -> Tools:
     if uid == 0:
         return tools
     _require_bus(tools, uid)
-    command = ["systemd-run", "--user", "--scope", "--quiet", "--collect", f"--unit={unit_of(cluster)}"]
+    command = ["systemd-run", "--user", "--scope", "--quiet", "--collect", f"--unit={unit_of(cluster, work)}"]
     return dataclasses.replace(tools, prefix=(*command, "--property=Delegate=yes", "--"))
 
 
 def kill(cluster: str, *, tools: Tools, uid: int) -> None:
-    """End everything in the cluster's scope; no error when there is none."""
+    """End everything in the cluster's scopes; no error when there is none."""
     if uid == 0 or "DBUS_SESSION_BUS_ADDRESS" not in tools.environment:
         return
     try:
-        tools.status(
-            ["systemctl", "--user", "kill", "--signal=SIGKILL", unit_of(cluster)], timeout=KILL_SECONDS
-        )
+        for unit in (unit_of(cluster, work) for work in (CREATE, LOAD)):
+            tools.status(["systemctl", "--user", "kill", "--signal=SIGKILL", unit], timeout=KILL_SECONDS)
     except CommandFailed as error:
         raise KsiError(f"the user's service manager does not answer: {error}", hint="try again") from error
 

@@ -17,7 +17,7 @@ def test_user_gets_a_cluster_in_a_scope_of_his_own_manager(site, tenant):
         assert record.uid == tenant.uid
         (scope,) = site.calls("systemd-run")
         assert scope.argv[:2] == ["--user", "--scope"]
-        assert f"--unit={record.cluster}.scope" in scope.argv
+        assert f"--unit={record.cluster}-create.scope" in scope.argv
         assert "--property=Delegate=yes" in scope.argv
         assert scope.env["DBUS_SESSION_BUS_ADDRESS"] == f"unix:path={tenant.runtime_dir}/bus"
         assert site.user_dir(tenant.uid).stat().st_uid == tenant.uid
@@ -48,8 +48,8 @@ def test_scancel_during_creation_ends_the_scope(site, tenant):
         step.finish()
         (record,) = site.records()
         step.end()
-        (kill,) = site.calls("systemctl")
-        assert kill.argv == ["--user", "kill", "--signal=SIGKILL", f"{record.cluster}.scope"]
+        for kill, work in zip(site.calls("systemctl"), ("create", "load"), strict=True):
+            assert kill.argv == ["--user", "kill", "--signal=SIGKILL", f"{record.cluster}-{work}.scope"]
     assert site.leftovers() == []
 
 
