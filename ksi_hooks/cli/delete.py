@@ -1,4 +1,4 @@
-"""`ksi delete`: ends clusters of this node, and says what is left when something is."""
+"""`ksi delete`: ends clusters of this node, says what is left when something is, and asks other nodes."""
 
 import argparse
 import os
@@ -13,6 +13,7 @@ from ksi_hooks.config import Settings
 from ksi_hooks.errors import KsiError
 from ksi_hooks.lifecycle import delete as deletion
 from ksi_hooks.lifecycle.context import Context
+from ksi_hooks.registry import requests
 from ksi_hooks.registry.record import Record
 from ksi_hooks.registry.store import Registry
 from ksi_hooks.run import Deadline
@@ -22,12 +23,14 @@ EXAMPLES = """
 ksi delete ksi-4711-0a1b2          one cluster of mine on this node
 ksi delete 4711 4712               all clusters of these jobs
 sudo ksi delete ksi-4711-0a1b2     as root: a cluster of another user
+
+A cluster of another node is deleted there by the next round of ksi-gc.
 """
 
 
 def add_parser(subparsers: "Subparsers[Parser]") -> None:
     """Describe the subcommand."""
-    parser = add(subparsers, "delete", "delete clusters of this node with all that is theirs", EXAMPLES)
+    parser = add(subparsers, "delete", "delete clusters with all that is theirs", EXAMPLES)
     parser.add_argument("names", metavar="CLUSTER|JOB", nargs="+", help="a cluster's name or a job id")
 
 
@@ -36,7 +39,9 @@ def main(args: argparse.Namespace) -> int:
     used = site.of(args)
     registry = Registry.of(used.settings)
     node, uid = jobs.node_name(os.environ), os.getuid()
-    wanted = chosen(choose.everywhere(registry).records, args.names, node=node, uid=uid)
+    everywhere = chosen(choose.everywhere(registry).records, args.names, uid=uid)
+    wanted = [r for r in everywhere if r.node == node]
+    _ask_other_nodes(registry, [r for r in everywhere if r.node != node])
     outcome: dict[str, list[str]] = {}
     for owner in sorted({r.uid for r in wanted}):
         theirs = [r for r in wanted if r.uid == owner]
@@ -54,8 +59,8 @@ def main(args: argparse.Namespace) -> int:
     return int(any(outcome.values()))
 
 
-def chosen(records: Sequence[Record], names: Sequence[str], *, node: str, uid: int) -> list[Record]:
-    """Return the clusters to delete, each once; raises KsiError for one that this user cannot delete here."""
+def chosen(records: Sequence[Record], names: Sequence[str], *, uid: int) -> list[Record]:
+    """Return the clusters to delete, each once; raises KsiError for one that this user may not delete."""
     found = {r.cluster: r for name in names for r in choose.clusters(records, name, uid=uid)}
     for record in found.values():
         if record.uid != uid and uid != 0:
@@ -64,14 +69,13 @@ def chosen(records: Sequence[Record], names: Sequence[str], *, node: str, uid: i
                 hint="only the owner or root may delete it",
                 blame="user",
             )
-        if record.node != node:
-            end_job = f", or scancel {record.job_id}" if record.job_id is not None else ""
-            raise KsiError(
-                f"cluster {record.cluster} is on node {record.node}, this is {node}",
-                hint=f"run ksi delete {record.cluster} on {record.node}{end_job}",
-                blame="user",
-            )
     return list(found.values())
+
+
+def _ask_other_nodes(registry: Registry, records: Sequence[Record]) -> None:
+    for record in records:
+        requests.request(registry, record)
+        print(f"requested the deletion of {record.cluster}: ksi-gc on {record.node} carries it out")
 
 
 def _delete_own(settings: Settings, node: str, records: list[Record]) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from ksi_hooks.cli.nodes import nodes_of
 from ksi_hooks.cli.output import warn
 from ksi_hooks.cli.parsing import Parser, Subparsers, add
 from ksi_hooks.config import Settings
+from ksi_hooks.doctor import lock_trial, storage
 from ksi_hooks.environment import base_environment
 from ksi_hooks.errors import CommandFailed, ConfigError, KsiError
 from ksi_hooks.install import apply, hindrances, plan, settings_file
@@ -73,7 +74,10 @@ def prepare(args: argparse.Namespace, environ: Mapping[str, str]) -> Installatio
     """Check everything and render every file; raises KsiError that lists all problems."""
     package = Path(ksi_hooks.__file__).resolve().parent
     site = Site(Path.cwd() / args.prefix, sys.executable, package, environ.get("SLURM_CONF", ""))
-    text, settings = _settings_text(site, dict(map(settings_file.parse_assignment, args.assignments)))
+    values = dict(map(settings_file.parse_assignment, args.assignments))
+    text, settings = _settings_text(site, values)
+    if "lock" not in values and not site.settings_file.exists() and not args.dry_run:
+        text, settings = _settings_text(site, {**values, **_lock_kind(settings.registry_dir)})
     if problems := hindrances.errors(settings, site):
         raise ConfigError(f"{site.settings_file}: " + "; ".join(problems), hint="nothing was written")
     tools = Tools(settings.tools_path, base_environment(settings.tools_path, os.getuid(), environ))
@@ -98,6 +102,29 @@ def _settings_text(site: Site, values: dict[str, object]) -> tuple[str, Settings
     before = raw if isinstance(raw, dict) else {}
     settings = config.parse({**before, **values} if raw is None or before else raw, str(path))
     return settings_file.changed_text(path.read_text(encoding="utf-8"), values), settings
+
+
+def _lock_kind(registry_dir: Path) -> dict[str, object]:
+    """Return the setting for the kind of lock that works where the registry will be, and say so.
+
+    Never tried again: two nodes that tried for themselves might come to use different kinds.
+    """
+    place = next((p for p in (registry_dir, registry_dir.parent) if p.is_dir()), None)
+    if place is None:
+        warn(f"lock: not tried, since {registry_dir.parent} is not there; ksi doctor --lock tries it later")
+        return {}
+    risky = storage.risky_options(place.resolve(), Path("/proc/self/mounts").read_text())
+    try:
+        trial = lock_trial.resolve(place, risky=risky)
+    except KsiError as error:
+        warn(f"lock: not tried: {error}")
+        return {}
+    if trial is None:
+        warn(f"lock: no kind of lock works in {place}; ksi doctor --lock tells why")
+        return {}
+    mounted = f", which is mounted with {', '.join(risky)}" if risky else ""
+    print(f"lock: {trial.kind} ({lock_trial.PROCESSES} processes tried it in {place}{mounted})")
+    return {"lock": trial.kind}
 
 
 def _require_package(site: Site, tools: Tools) -> None:

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ksi_hooks.doctor.finding import Finding, error, ok, warning
+from ksi_hooks.doctor.lock_trial import Trial
 
 NETWORK_TYPES = frozenset(
     {"nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "fuse.ceph", "cifs", "smb3", "9p", "afs", "panfs"}
     | {"fuse.sshfs", "glusterfs", "fuse.glusterfs", "orangefs", "pvfs2", "wekafs", "virtiofs"}
 )
 PRIVATE_IN_JOBS = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"))
+LOCAL_LOCKS = frozenset({"nolock", "localflock", "noflock"})  # nfs(5), mount.lustre(8)
 FEW_PORTS = 20
 
 
@@ -35,10 +37,44 @@ def mount_of(path: Path, mountinfo: str) -> Mount:
         fields = before.split()
         if len(fields) < 5 or not after:
             continue
-        point = fields[4].replace(r"\040", " ").replace(r"\011", "\t").replace(r"\134", "\\")
+        point = _unescaped(fields[4])
         if path.is_relative_to(point) and len(point) >= len(best.point):
             best = Mount(point, after.split()[0])
     return best
+
+
+def risky_options(path: Path, mounts: str) -> list[str]:
+    """Return the options of a path's mount that keep locks on one node (text of /proc/self/mounts)."""
+    best, options = "", ""
+    for line in mounts.splitlines():
+        fields = line.split()
+        if len(fields) >= 4:
+            point = _unescaped(fields[1])
+            if path.is_relative_to(point) and len(point) >= len(best):
+                best, options = point, fields[3]
+    words = options.split(",")
+    return [w for w in words if w in LOCAL_LOCKS or (w.startswith("local_lock=") and w != "local_lock=none")]
+
+
+def locks(trials: Sequence[Trial], *, used: str, risky: Sequence[str]) -> list[Finding]:
+    """Judge what the trial of each kind of lock has shown, and the options of the mount."""
+    found = []
+    for trial in trials:
+        name = f"lock: {trial.kind}" + (" (in use)" if trial.kind == used else "")
+        seen = f"{trial.holds} holds, never two at once, longest wait {trial.longest_wait * 1000:.0f} ms"
+        if not trial.excludes:
+            seen = trial.problem or f"{trial.overlaps} of {trial.holds} holds overlapped"
+        if trial.excludes or trial.kind != used:
+            found.append(ok(name, seen if trial.excludes else f"not for this file system: {seen}"))
+        else:
+            working = [t.kind for t in trials if t.excludes]
+            remedy = f"set lock: {working[0]} on every node" if working else "mount it with locks"
+            found.append(error(name, seen, "claims of ports and names wait or collide", remedy))
+    if risky and used == "flock":
+        effect = "each node has locks of its own, so two nodes hold one at the same time"
+        remedy = "mount it without this option, or set lock: strict on every node"
+        found.append(warning("lock: mount options", ", ".join(risky), effect, remedy))
+    return found
 
 
 def registry(path: Path, *, problem: str, hint: str, milliseconds: float) -> Finding:
@@ -107,3 +143,7 @@ def ports(port_range: tuple[int, int], free: int, ephemeral: Sequence[int]) -> l
             )
         )
     return found
+
+
+def _unescaped(point: str) -> str:
+    return point.replace(r"\040", " ").replace(r"\011", "\t").replace(r"\134", "\\")

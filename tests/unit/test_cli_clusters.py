@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ksi_hooks import proc
+from ksi_hooks import config, proc
 from ksi_hooks.cli import choose, delete, main, output
 from ksi_hooks.cli import list as listing
 from ksi_hooks.errors import KsiError
 from ksi_hooks.proc import Process
+from ksi_hooks.registry import requests
 from ksi_hooks.registry.record import Record, State, job_of
 from ksi_hooks.registry.store import Registry
 
@@ -195,27 +196,29 @@ def test_delete_tells_what_is_left_and_fails(settings_file, monkeypatch, capsys)
     assert "not deleted: ksi-7-0a1b2: container x, volume y" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("names", [["ksi-7-0a1b2", "nope"], ["ksi-7-0a1b2", "ksi-7-ffff0"], ["7"]])
+@pytest.mark.parametrize("names", [["ksi-7-0a1b2", "nope"], ["ksi-7-0a1b2", "ksi-9-00000"]])
 def test_one_wrong_name_stops_it_before_the_first(settings_file, monkeypatch, capsys, names):
     monkeypatch.setattr(delete.deletion, "delete", lambda *_: pytest.fail("deleted something"))
     assert ksi(settings_file, "delete", *names) == 1
 
 
-def test_a_cluster_of_another_node_is_refused_with_the_nodes_name():
-    with pytest.raises(KsiError, match="is on node n2, this is n1") as caught:
-        delete.chosen(ALL, ["ksi-7-ffff0"], node="n1", uid=ME)
-    assert "scancel 7" in caught.value.hint
+def test_a_cluster_of_another_node_is_left_to_that_nodes_ksi_gc(settings_file, monkeypatch, capsys):
+    monkeypatch.setattr(delete.deletion, "delete", lambda *_: pytest.fail("deleted something"))
+    assert ksi(settings_file, "delete", "ksi-7-ffff0") == 0
+    assert "requested the deletion of ksi-7-ffff0: ksi-gc on n2" in capsys.readouterr().out
+    registry = Registry.of(config.load(settings_file))
+    (elsewhere,) = registry.of_node("n2").records
+    assert requests.granted(registry, [elsewhere]) == {"ksi-7-ffff0"}
 
 
 def test_only_root_deletes_for_others():
     with pytest.raises(KsiError, match="belongs to"):
-        delete.chosen([record("ksi-8-0a1b2", uid=5000)], ["8"], node="n1", uid=4000)
+        delete.chosen([record("ksi-8-0a1b2", uid=5000)], ["8"], uid=4000)
     theirs = record("ksi-8-0a1b2", uid=5000)
-    assert delete.chosen([theirs], ["8"], node="n1", uid=0) == [theirs]
+    assert delete.chosen([theirs], ["8"], uid=0) == [theirs]
 
 
 def test_root_deletes_as_the_owner(monkeypatch, settings_file):
-    from ksi_hooks import config
     from ksi_hooks.gc import tenants
 
     calls = []

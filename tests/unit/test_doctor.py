@@ -305,4 +305,4 @@ def test_a_person_reads_effect_and_remedy_only_where_something_is_wrong():
 def test_only_errors_make_the_status(findings, status, monkeypatch, capsys):
     monkeypatch.setattr(command.site, "of", lambda _args: command.site.Site(SETTINGS, None))
     monkeypatch.setattr(command.Examination, "run", lambda _self: findings)
-    assert command.main(command.argparse.Namespace(json=True, config=None)) == status
+    assert command.main(command.argparse.Namespace(json=True, lock=False, config=None)) == status
