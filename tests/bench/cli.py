@@ -1,5 +1,6 @@
 """The command line of the benchmarks: noop, registry, cluster, or all of them."""
 
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -28,6 +29,7 @@ def main() -> int:
         asked = words[0] in ("-h", "--help")
         print(USAGE, end="", file=sys.stdout if asked else sys.stderr)
         return 0 if asked else 2
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # sites and clusters end with us
     chosen = {words[0]: words[1:]} if words else EVERYTHING
     try:
         for name, options in chosen.items():

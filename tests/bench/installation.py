@@ -47,7 +47,9 @@ def install(prefix: Path, *, node: str = "n1", **settings: str) -> Installation:
         "listen_address": "127.0.0.1",
         **settings,
     }
-    argv = [sys.executable, "-m", "ksi_hooks.cli.main", "install", "--prefix", str(prefix), "--nodes", node]
+    # isolated as in a hook: with the current directory on its path another copy might be found
+    program = [sys.executable, "-I", "-m", "ksi_hooks.cli.main"]
+    argv = [*program, "install", "--prefix", str(prefix), "--nodes", node]
     for name, value in places.items():
         argv += ["--set", f"{name}={value}"]
     command.capture(argv)

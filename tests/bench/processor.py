@@ -31,8 +31,11 @@ class Group:
         return seconds_of(self.path) if self.exists else None
 
     def remove(self) -> None:
-        """Remove the cgroup, once its processes have ended."""
+        """Remove the cgroup; what is left in it is shared, such as Podman's name server, and lives on."""
         if self.exists:
+            for pid in (self.path / "cgroup.procs").read_text().split():
+                with contextlib.suppress(OSError):
+                    (ROOT / "cgroup.procs").write_text(pid)
             with contextlib.suppress(OSError):
                 self.path.rmdir()
 
