@@ -1,9 +1,11 @@
 """`ksi run` with a real cluster: without Slurm, in a job that has no cluster, in one that has."""
 
+import contextlib
 import re
 import signal
 
 import pytest
+from testbed import processes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
@@ -27,6 +29,18 @@ def remember(site, text):
     site.local_clusters |= set(NAME.findall(text))
 
 
+@contextlib.contextmanager
+def started(site, script):
+    """`ksi run` of a script that has printed its first line; killed in the end if it still runs."""
+    with site.jobs.start(*site.ksi.ksi_argv("run", str(script))) as child:
+        try:
+            first = child.stdout.readline()
+            assert first == "there\n", child.stderr.read()
+            yield child
+        finally:
+            child.kill()
+
+
 def test_without_slurm(site, script):
     result = site.jobs.command(*site.ksi.ksi_argv("run", str(script), "a", "b"), timeout=200)
     remember(site, result.err)
@@ -36,14 +50,10 @@ def test_without_slurm(site, script):
 
 
 def test_interrupted_while_the_script_runs(site, script):
-    script.write_text("#!/bin/bash\necho there; sleep 300\n")
-    child = site.jobs.start(*site.ksi.ksi_argv("run", str(script)))
-    try:
-        assert child.stdout.readline() == "there\n"
+    script.write_text("#!/bin/bash\necho there; exec sleep 300\n")
+    with started(site, script) as child:
         child.send_signal(signal.SIGTERM)
         _, said = child.communicate(timeout=60)
-    finally:
-        child.kill()
     remember(site, said)
     assert child.returncode == 128 + signal.SIGTERM
     assert "is deleted" in said, said
@@ -51,13 +61,12 @@ def test_interrupted_while_the_script_runs(site, script):
 
 def test_killed_and_cleaned_by_gc(site, script):
     script.write_text("#!/bin/bash\necho there; exec sleep 300\n")
-    child = site.jobs.start(*site.ksi.ksi_argv("run", str(script)))
-    assert child.stdout.readline() == "there\n"
+    with started(site, script) as child:
+        records = list(site.ksi.registry.glob("**/*ksi-local-*.json"))
+        remember(site, str(records))
+        child.kill()
+    processes.kill(processes.with_variable("K8S_CLUSTER_NAME", f"kind-{records[0].stem.partition('~')[2]}"))
     node = site.jobs.command("hostname", "-s").out.strip()
-    records = list(site.ksi.registry.glob("**/*ksi-local-*.json"))
-    remember(site, str(records))
-    child.kill()
-    child.communicate()
     status, said = site.gc(f"--node={node}", "--older-than=0")
     assert status == 0 and "deleted ksi-local-" in said, (said, records)
 

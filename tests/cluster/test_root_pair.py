@@ -1,4 +1,4 @@
-"""With Prolog and Epilog of the node: the cluster lasts to the job's end, and the node's epilog is the safety net."""
+"""With Prolog and Epilog of the node: a cluster lasts to the end of its job, whatever its own hooks do."""
 
 import json
 import os

@@ -11,7 +11,10 @@ from testbed.processes import PROC
 
 KINDS = ("container", "volume", "network", "process", "port", "directory", "record", "note", "marker")
 MARK = re.compile(rb"(?:^|\0)KSI_CREATING=([^\0]*)")
-NODE = re.compile(rb"(ksi-(?:\d+|local)-[0-9a-f]{5})(?:-control-plane)?\b")
+NODE = "-control-plane"
+LABEL = "io.x-k8s.kind.cluster"
+NAMED = re.compile(rb"(ksi-(?:\d+|local)-[0-9a-f]{5})\b|\0-n\0([a-z0-9.-]+)-control-plane\0")
+PODMAN_TRIES = 5  # a listing fails when something that it is about to show is removed
 CLUSTER = re.compile(r"ksi-(?:\d+|local)-[0-9a-f]{5}")
 NODE_PORTS = range(30000, 32768)
 LISTENING = "0A"
@@ -35,9 +38,10 @@ def of_podman(podman: Path) -> set[Thing]:
     """Containers, volumes and networks of a store; Podman's own network is always there: not counted."""
     found = set()
     for row in _json([podman, "ps", "--all", "--format", "json"]):
-        found.add(Thing("container", row["Names"][0], cluster_in(row["Names"][0])))
+        found.add(Thing("container", row["Names"][0], (row.get("Labels") or {}).get(LABEL, "")))
     for row in _json([podman, "volume", "ls", "--format", "json"]):
-        cluster = next(filter(None, map(cluster_in, row.get("Labels") or {})), "")
+        labels = row.get("Labels") or {}
+        cluster = next((label.removesuffix(NODE) for label in labels if label.endswith(NODE)), "")
         found.add(Thing("volume", f"{row['Name'][:12]} {cluster}", cluster))
     for row in _json([podman, "network", "ls", "--format", "json"]):
         if row["name"] != "podman":
@@ -126,8 +130,8 @@ def table(before: set[Thing], during: set[Thing], after: set[Thing], left: list[
 
 def job_of(cluster: str) -> int:
     """The job id in the name of a cluster or its node; -1 without one."""
-    middle = cluster.split("-")[1]
-    return int(middle) if middle.isdecimal() else -1
+    words = cluster.split("-")
+    return int(words[1]) if words[0] == "ksi" and words[1].isdecimal() else -1
 
 
 def cluster_in(text: str) -> str:
@@ -142,12 +146,12 @@ def _processes_of_clusters() -> dict[int, str]:
     for pid in processes.everyone():
         try:
             match = MARK.search((PROC / str(pid) / "environ").read_bytes())
-            match = match or NODE.search((PROC / str(pid) / "cmdline").read_bytes())
+            match = match or NAMED.search((PROC / str(pid) / "cmdline").read_bytes())
         except OSError:
             continue
         fields = processes.stat_fields(pid)
         if match and fields and fields[0] != "Z":
-            found[pid] = match.group(1).decode(errors="replace")
+            found[pid] = next(filter(None, match.groups()), b"").decode(errors="replace")
     return found
 
 
@@ -170,5 +174,11 @@ def _socket_owners(pids: Iterable[int]) -> dict[str, int]:
 
 
 def _json(argv: list[str | Path]) -> list[dict]:
-    text = command.capture(argv)
-    return json.loads(text) if text.strip() else []
+    for left in reversed(range(PODMAN_TRIES)):
+        try:
+            text = command.capture(argv)
+            return json.loads(text) if text.strip() else []
+        except command.TestbedError:
+            if not left:
+                raise
+    return []
