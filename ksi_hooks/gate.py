@@ -27,8 +27,12 @@ def decide(environ: dict[str, str], state_dir: str, user_dir: str) -> str:
         return NO
     fallback = REQUESTED if wish == "1" else NO
     markers = os.path.join(state_dir, MARKER_DIR)
-    if os.path.isdir(markers):
-        return YES if os.path.isfile(os.path.join(markers, job_id)) else fallback
+    if os.path.isfile(os.path.join(markers, job_id)):
+        return YES
+    # slurmd (22.05) may start a requeued job before its Prolog has left the marker: a missing one tells nothing.
+    restarted = environ.get("SLURM_RESTART_COUNT", "0") not in ("", "0")
+    if os.path.isdir(markers) and not restarted:
+        return fallback
     answer = os.path.join(user_dir, ANSWER_DIR, answer_name(environ))
     if os.path.exists(answer + ".yes"):
         return YES
