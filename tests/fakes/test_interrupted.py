@@ -8,6 +8,7 @@ import pytest
 
 from fakes.waiting import wait_until
 from ksi_hooks import proc
+from ksi_hooks.environment import CLUSTER_MARK
 
 
 def test_kb_01c_output_of_programs_never_reaches_the_pipe(site):
@@ -47,12 +48,16 @@ def test_kb_03a_helper_that_holds_descriptors_holds_nobody_up(site):
 
 
 def test_kb_03b_helpers_outlive_the_hooks_process_group(site):
+    """The emulator, like slurmstepd, has killed the hook's process group when the prolog returns."""
     site.mark(101)
+    site.script("kind create", leaves=300)
     with site.step(101) as step:
-        step.prolog()  # the emulator has killed the process group when this returns
-        (container,) = site.state("container")
-        os.kill(container["helper"], 0)
-        assert os.getpgid(container["helper"]) != step.hook_pid()
+        step.prolog()
+        (record,) = site.records()
+        helpers = {proc.name_of(p.pid) for p in proc.marked(CLUSTER_MARK, record.cluster)}
+        assert helpers == {"sleep", "fake-conmon"}
+        step.end()
+    assert site.leftovers() == []
 
 
 def test_kb_03c_creation_that_hangs_is_ended_and_named(site):

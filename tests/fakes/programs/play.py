@@ -28,7 +28,6 @@ class Play:
             sys.stdout.flush()
             sys.stderr.flush()
             if "leaves" in rule and os.fork() == 0:
-                os.setsid()
                 os.execv("/bin/sleep", ["left-behind", str(rule["leaves"])])
             time.sleep(rule.get("delay", 0))
             if "status" in rule:
