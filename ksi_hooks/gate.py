@@ -29,7 +29,7 @@ def decide(environ: dict[str, str], state_dir: str, user_dir: str) -> str:
     markers = os.path.join(state_dir, MARKER_DIR)
     if os.path.isfile(os.path.join(markers, job_id)):
         return YES
-    # slurmd (22.05) may start a requeued job before its Prolog has left the marker: a missing one tells nothing.
+    # slurmd (22.05) may start a requeued job before its Prolog has left the marker; none tells nothing.
     restarted = environ.get("SLURM_RESTART_COUNT", "0") not in ("", "0")
     if os.path.isdir(markers) and not restarted:
         return fallback

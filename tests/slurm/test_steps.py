@@ -81,10 +81,13 @@ def test_salloc_with_several_steps_has_a_cluster_for_each_without_the_root_pair(
 
 
 def test_salloc_whose_steps_overlap_in_time_shares_one_cluster(plain):
-    command = f"srun --exact -n1 bash -c '{SHOW}; sleep 3' & sleep 1; srun --exact -n1 {TELL}; wait"
+    """The step that ends first leaves the cluster to the other."""
+    long_step = f"{SHOW}; sleep 4; test -s $KUBECONFIG && echo still"
+    command = f"srun --exact -n1 bash -c '{long_step}' & sleep 1; srun --exact -n1 {TELL}; wait"
     result = plain.jobs.command("salloc", "-n2", "-N1", "--constraint=k8s", "bash", "-c", command)
     assert len(shown(result.out)) == 2, result
     assert len(set(shown(result.out))) == 1, result
+    assert "still" in result.out, result
 
 
 def test_environment_that_is_not_exported(site):
