@@ -89,7 +89,7 @@ def test_creation_killed_after_a_step(site, point, cleaner):
 def test_creation_killed_in_the_middle_of_a_program(site, middle, cleaner):
     call, stage = HANGS[middle]
     site.mark(JOB)
-    site.script(call, delay=300, at=stage, times=1)
+    site.script(call, delay=2, at=stage, times=1)  # kind goes on by itself unless it is ended
     with site.step(JOB) as step:
         step.start(0)
         what = {"volume": "volume", "container": "container", "end": "container"}.get(stage)
