@@ -115,6 +115,21 @@ def test_torn_record_of_a_cluster_that_is_there(site, orphan):
     assert collect(site).returncode == 0
 
 
+@pytest.mark.parametrize("data", [b"", b'{"version": 1, "clu'])
+def test_claim_whose_hook_was_killed_while_it_wrote(site, data):
+    site.user_dir().mkdir()  # as the hook did before it claimed
+    path = site.registry.path_of("n1", f"ksi-{JOB}-00000")
+    path.write_bytes(data)
+    make_old(path)
+    site.slurm_says(RUNNING)
+    assert collect(site).returncode == 1
+    assert path.exists()
+    site.slurm_says(ENDED)
+    assert "no record" in collect(site).stdout
+    assert site.leftovers() == []
+    assert not path.exists()
+
+
 def test_user_collects_for_himself(site, tenant):
     site.mark(JOB)
     with site.step(JOB, uid=tenant.uid, env=tenant.environment) as step:
