@@ -17,7 +17,8 @@ MAX_MODULE, MAX_FUNCTION = 250, 50
 # A module imports only from its own room and from lower layers; rooms of one layer do not know each other.
 LAYERS = (
     {"errors", "gate", "protocol", "checks", "proc"},
-    {"files", "locks", "render", "run", "config"},
+    {"files", "render", "run", "config"},
+    {"locks"},
     {"environment"},
     {"registry", "tools", "slurm"},
     {"lifecycle", "install"},

@@ -10,9 +10,10 @@ if [ "$wish" = 0 ]; then
     ours=no
 elif [ "$wish" = 1 ]; then
     :
-elif [ -d "$state/jobs" ]; then # ksi-prolog is installed and has marked every k8s job
-    ours=no
-    [ -f "$state/jobs/${SLURM_JOB_ID-}" ] && ours=yes
+elif [ -f "$state/jobs/${SLURM_JOB_ID-}" ]; then
+    ours=yes
+elif [ -d "$state/jobs" ] && [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
+    ours=no # ksi-prolog is installed and marks every k8s job, but slurmd may start a requeued one without waiting for it
 elif [ -O "$run/${SLURM_JOB_UID-}/answers/${SLURM_JOB_ID-}-${SLURM_JOB_START_TIME-}.no" ]; then
     ours=no
 fi
