@@ -45,6 +45,10 @@ class LockTimeout(KsiError):
     """A lock was not free within its time limit."""
 
 
+class AlreadyTold(KsiError):
+    """The job has no cluster, for a reason that another of its tasks has told."""
+
+
 class RecordError(KsiError):
     """A file of the registry cannot be trusted or understood."""
 

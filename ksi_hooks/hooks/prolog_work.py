@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ksi_hooks import config, gate
 from ksi_hooks.config import Settings
-from ksi_hooks.errors import Interrupted, KsiError
+from ksi_hooks.errors import AlreadyTold, Interrupted, KsiError
 from ksi_hooks.hooks.boundary import Report
 from ksi_hooks.lifecycle import exports, provision
 from ksi_hooks.lifecycle.context import Context
@@ -49,6 +49,8 @@ class PrologWork:
         """Return what goes to slurmstepd: all exports or none."""
         if isinstance(error, Interrupted):
             return []  # the job is being ended; Slurm says so itself
+        if isinstance(error, AlreadyTold) and self._is_lenient():
+            return []  # the job goes on without a cluster, and its output stays its own
         return exports.failure_lines(error) if error else self._directives
 
     def status(self, error: KsiError | None) -> int:
@@ -57,5 +59,7 @@ class PrologWork:
             return 0
         if isinstance(error, Interrupted):
             return error.exit_status
-        lenient = self._settings is not None and self._settings.on_failure == "continue"
-        return 0 if lenient else gate.NO_CLUSTER
+        return 0 if self._is_lenient() else gate.NO_CLUSTER
+
+    def _is_lenient(self) -> bool:
+        return self._settings is not None and self._settings.on_failure == "continue"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ksi_hooks import files, locks, proc
 from ksi_hooks.config import Settings
-from ksi_hooks.errors import KsiError
+from ksi_hooks.errors import AlreadyTold, KsiError
 from ksi_hooks.gate import ANSWER_DIR
 from ksi_hooks.proc import Process
 from ksi_hooks.slurm.job import Step
@@ -103,16 +103,21 @@ class UserDir:
             mark.unlink(missing_ok=True)
 
     def note_failure(self, job_id: int, step: Step, error: KsiError) -> None:
-        """Tell the step's other tasks why there is no cluster, so that they do not all try again."""
-        mark = self._failure(job_id, step)
+        """Tell the job's other tasks why there is no cluster, so that they do not all try again."""
+        kind = "own" if step.owns_job else "step"
+        mark = self._job_dir(job_id) / f"failed-{step.stepd.pid}-{step.stepd.start}-{kind}"
         mark.parent.mkdir(mode=0o700, exist_ok=True)
         mark.write_text(json.dumps([str(error), error.hint]))
 
-    def failure(self, job_id: int, step: Step) -> KsiError | None:
-        """Return why a task of the same step could not make the cluster."""
-        with contextlib.suppress(OSError, ValueError):
-            message, hint = json.loads(self._failure(job_id, step).read_text())
-            return KsiError(message, hint=hint)
+    def failure(self, job_id: int, step: Step) -> AlreadyTold | None:
+        """Return why a task of the same step, or of the living step that owns the job, made no cluster."""
+        for mark in self._job_dir(job_id).glob("failed-*"):
+            with contextlib.suppress(OSError, ValueError):
+                _, pid, start, kind = mark.name.split("-")
+                stepd = Process(int(pid), int(start))
+                if stepd == step.stepd or (kind == "own" and proc.is_alive(stepd)):
+                    message, hint = json.loads(mark.read_text())
+                    return AlreadyTold(message, hint=hint)
         return None
 
     def forget_job(self, job_id: int) -> None:
@@ -121,9 +126,6 @@ class UserDir:
 
     def _job_dir(self, job_id: int) -> Path:
         return self.path / "jobs" / str(job_id)
-
-    def _failure(self, job_id: int, step: Step) -> Path:
-        return self._job_dir(job_id) / f"failed-{step.stepd.pid}-{step.stepd.start}"
 
 
 def _older(directory: Path, seconds: float) -> list[Path]:

@@ -166,6 +166,21 @@ def test_on_failure_continue_starts_the_job_and_tells(site):
     nothing_left(site)
 
 
+def test_on_failure_continue_tries_once_for_a_batch_script_and_its_steps(site):
+    site.configure(on_failure="continue")
+    site.script("kind create", status=1, stderr="xyzzy\n")
+    site.mark(101)
+    with site.step(101) as batch:
+        assert "xyzzy" in batch.prolog().said
+        with site.step(101, kind="0") as step:
+            prolog = step.prolog()
+            assert (prolog.status, prolog.exports, prolog.prints) == (0, {}, [])
+            step.end()
+        batch.end()
+    assert len(site.calls("kind")) == 1
+    nothing_left(site)
+
+
 def test_full_disk(site, full_disk):
     registry = full_disk / "registry"
     site.registry.top.rename(site.base / "unused")

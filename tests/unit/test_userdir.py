@@ -63,6 +63,15 @@ def test_failure_is_known_to_the_tasks_of_the_same_step(user_dir):
     user_dir.forget_job(7)
 
 
+def test_failure_of_the_step_that_owns_the_job_holds_for_all_while_it_lives(user_dir):
+    other = Process(os.getppid(), proc.find(os.getppid()).start)
+    user_dir.note_failure(7, step(owns=True), KsiError("no way"))
+    assert str(user_dir.failure(7, step(stepd=other))) == "no way"
+    user_dir.forget_job(7)
+    user_dir.note_failure(7, step(stepd=DEAD, owns=True), KsiError("no way"))
+    assert user_dir.failure(7, step(stepd=other)) is None
+
+
 @pytest.mark.parametrize("text", ["", "{", "[1]", "[1, 2, 3]"])
 def test_failure_that_cannot_be_read(user_dir, text):
     user_dir.note_failure(7, step(), KsiError("x"))
