@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from ksi_hooks.registry.store import Registry
 from ksi_hooks.run import Tools
 
 PYTHON_SECONDS = 20.0
+NODE_FILES = "{tmpfiles.d,modules-load.d,systemd/system/user@.service.d}/ksi.conf systemd/system/ksi-gc.*"
 EXAMPLES = """
 ksi install --set registry_dir=/shared/ksi
 ksi install --prefix /opt/ksi --set registry_dir=/shared/ksi --set node_image=docker.io/kindest/node:v1.34.4
@@ -174,10 +176,10 @@ def _print_next_steps(prepared: Installation) -> None:
     print("\nLines for slurm.conf (the same on all nodes; then scontrol reconfigure):")
     for line in plan.slurm_conf_lines(site, prepared.settings):
         print(f"    {line}")
-    timer = "ksi-gc.timer" if site.prefix == Path("/") else site.prefix / "etc/systemd/system/ksi-gc.timer"
-    print("\nOn each node:")
-    print(f"    systemctl enable --now {timer}")
+    print("\nOn each node, as root:")
     if site.prefix != Path("/"):
-        print(f"    links from /etc to tmpfiles.d, modules-load.d, user@.service.d below {site.prefix}/etc")
-    print("    systemctl daemon-reload; systemd-tmpfiles --create; systemctl restart systemd-modules-load")
-    print(f"    ksi --config {site.settings_file} doctor")
+        # Copies, not links: at boot the prefix may not be mounted yet.
+        print(f"    cd {shlex.quote(str(site.prefix / 'etc'))} && cp --parents {NODE_FILES} /etc")
+    print("    systemctl daemon-reload; systemctl enable --now ksi-gc.timer")
+    print("    systemd-tmpfiles --create; systemctl restart systemd-modules-load")
+    print(f"    ksi --config {shlex.quote(str(site.settings_file))} doctor")

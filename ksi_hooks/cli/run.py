@@ -21,10 +21,11 @@ from ksi_hooks.slurm import job as jobs
 EXAMPLES = """\
 examples:
   ksi run ./workload.sh --size 10        a cluster for one script, then gone
-  srun -N1 ksi run ./workload.sh         inside a job of a node with kind and Podman
+  srun -N1 -n1 ksi run ./workload.sh     inside a job of a node with kind and Podman
 
-exit status: 1 no script named, 2 script not found, 3 no cgroup v2, 4 kind, podman or kubectl missing,
-otherwise the script's own (128 + signal when a signal ended it)
+exit status: 1 no script named or no cluster made, 2 script not found, 3 no cgroup v2,
+4 kind, podman or kubectl missing, 78 bad configuration, otherwise the script's own (128 + signal when
+a signal ended it)
 """
 PROGRAMS = ("podman", "kubectl", "kind")
 
@@ -41,12 +42,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[Any]") -> None:
     """Add the subcommand."""
     parser = subparsers.add_parser(
         "run",
+        usage="ksi run [-h] [--config FILE] [--debug] SCRIPT [ARGS ...]",
         help="run a script in a cluster of its own",
         description="Make a cluster, run SCRIPT with it and delete it. The current directory is /app there.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="SCRIPT [ARGS]")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def main(options: argparse.Namespace, settings: Settings) -> int:
