@@ -98,7 +98,7 @@ class Settings:
     accelerate: bool = _setting(
         True,
         checks.flag,
-        "Start clusters faster than kind's own configuration does; see how in the template.",
+        "Start clusters faster than kind's own configuration does; see how in the built-in template.",
     )
     create_slots: int = _setting(
         0, checks.count, "Clusters that may be made at the same time on a node; 0: no limit."
@@ -111,7 +111,8 @@ class Settings:
     kind_config: Path | None = _setting(
         None,
         checks.optional(checks.absolute_path),
-        "Jinja2 template of a kind configuration used instead of the built-in one.",
+        "Jinja2 template of a kind configuration used instead of the built-in "
+        "ksi_hooks/templates/kind-config.yaml.j2.",
     )
     images: tuple[str, ...] = _setting(
         (),
