@@ -2,7 +2,7 @@
 
 import os
 
-from programs.state import STATE, STORE, read
+from programs.state import STATE, listing
 
 # Not conmon: a ksi-gc of somebody else on this machine looks for the owners of such processes.
 TITLE = "fake-conmon"
@@ -51,7 +51,7 @@ def serve(api, _port):
             with context.wrap_socket(connection, server_side=True) as secure:
                 request = secure.recv(16384).decode("latin-1")
                 token = request.partition("Bearer ")[2].split("\r\n")[0]
-                known = read(os.path.join(STORE, "tokens"), [])
+                known = [made["token"] for made in listing("token")]
                 answer = "200 OK" if token in known else "401 Unauthorized"
                 headers = "Content-Length: 2\r\nConnection: close"
                 secure.sendall(f"HTTP/1.1 {answer}\r\n{headers}\r\n\r\n{{}}".encode())

@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from programs.state import STATE, STORE, find, read, save
+from programs.state import STATE, find, read, save
 
 
 def kubectl(arguments, play):
@@ -51,8 +51,5 @@ def new_token(seconds):
     granted = min(seconds, read(os.path.join(STATE, "longest-token.json"), seconds))
     claims = json.dumps({"exp": int(time.time()) + granted, "jti": os.urandom(4).hex()}).encode()
     token = "e30." + base64.urlsafe_b64encode(claims).decode().rstrip("=") + ".fakesignature"
-    path = os.path.join(STORE, "tokens")
-    tokens = [*read(path, []), token]
-    with open(path, "w") as file:
-        json.dump(tokens, file)
+    save("token", os.urandom(8).hex(), {"token": token})  # a file for each: several are made at once
     return token
