@@ -95,7 +95,8 @@ def _init_registry(used: site.Site, host_list: str | None) -> int:
     for path in made:
         print(f"prepared  {path}")
     already = "" if made else " already"
-    print(f"{settings.registry_dir} is ready{already} for {len(nodes)} nodes.")
+    whom = ", ".join(nodes) if len(nodes) < 5 else f"{len(nodes)} nodes"
+    print(f"{settings.registry_dir} is ready{already} for {whom}.")
     owner = settings.registry_dir.stat().st_uid
     if owner != 0:
         warn(f"the registry belongs to {user_name(owner)}, who can change all of it; root should own it")

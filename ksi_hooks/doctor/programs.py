@@ -7,7 +7,7 @@ from typing import Any
 from ksi_hooks.doctor.finding import Finding, error, ok, warning
 
 # The oldest that are known to work; older ones lack options that we use.
-OLDEST = {"kind": (0, 20), "podman": (4, 0), "kubectl": (1, 24)}
+OLDEST = {"kind": (0, 20), "podman": (4, 3), "kubectl": (1, 28)}
 CONTROLLERS = ("cpu", "memory", "pids")  # kind refuses a rootless provider without them
 SLOW_DRIVERS = ("vfs",)
 LOW_SPACE = 10 * 2**30

@@ -53,9 +53,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _round(options: argparse.Namespace) -> Round:
-    config_file = config.find(options.config, os.environ) or config.DEFAULT_FILE
-    settings = config.load(config_file)
     own = os.getuid()
+    found = config.find(options.config, os.environ)
+    config_file = found or config.DEFAULT_FILE
+    # Without a site's settings a user can still have clusters of his own, made by ksi run.
+    settings = config.load(config_file) if found or own == 0 else config.personal(os.environ)
     uid = None if own == 0 else own
     if options.user is not None:
         uid = _uid(options.user)
@@ -109,6 +111,8 @@ class _Teller:
                 for a in outcome.actions
             ]
             print(json.dumps({"actions": rows, "problems": outcome.problems}, indent=2))
+        elif self.dry_run and not outcome.actions:
+            print("nothing to delete: no clusters of ksi on this node")
 
     def _line(self, action: Action) -> str:
         decision = action.decision
@@ -120,9 +124,12 @@ class _Teller:
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not (math.isfinite(value) and value >= 0):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"wants seconds, got {text!r}")
     return value
 
 

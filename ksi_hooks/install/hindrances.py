@@ -12,6 +12,9 @@ from ksi_hooks.install.plan import Site
 def errors(settings: Settings, site: Site) -> list[str]:
     """Return what has to be mended before anything is written."""
     found = []
+    shared = settings.registry_dir.parent
+    if os.geteuid() == 0 and not shared.is_dir():
+        found.append(f"registry_dir: {shared} is not there: mount the shared storage, or make the directory")
     for name in ("task_prolog_next", "task_epilog_next"):
         program = getattr(settings, name)
         own = site.hook(name.removesuffix("_next").replace("_", "-"))

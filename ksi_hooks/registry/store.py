@@ -170,7 +170,7 @@ class Registry:
         Nothing that exists is emptied; modes are set whatever the umask. Raises OSError.
         """
         made = []
-        self.top.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self.top.mkdir(mode=0o755, exist_ok=True)  # no parents: shared storage that is not mounted must show
         owner = self.top.lstat().st_uid
         for directory in (self.top, *(self.top / node for node in nodes)):
             made += prepare.shared_dir(directory, owner=owner, lock_name=LOCK_NAME)

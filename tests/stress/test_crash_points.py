@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-
 from fakes.waiting import wait_until
+
 from ksi_hooks.lifecycle import steps
 
 # Another run of these tests has steps on this machine, too: their jobs must be others.

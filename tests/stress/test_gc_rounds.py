@@ -7,9 +7,9 @@ import sys
 import time
 
 import pytest
-
 from fakes.strangers import collect, make_old
 from fakes.waiting import wait_until
+
 from ksi_hooks.registry import requests
 
 # Another run of these tests has steps on this machine, too: their jobs must be others.

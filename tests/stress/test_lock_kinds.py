@@ -6,8 +6,8 @@ import json
 import os
 
 import pytest
-
 from fakes.strangers import make_old
+
 from ksi_hooks import locks
 from ksi_hooks.cli import main as command
 from ksi_hooks.doctor import lock_trial, storage

@@ -9,8 +9,8 @@ import statistics
 import time
 
 import pytest
-
 from fakes.strangers import collect
+
 from ksi_hooks import proc
 from ksi_hooks.lifecycle import claim
 from ksi_hooks.lifecycle.context import Context

@@ -6,8 +6,8 @@ import os
 import stat
 
 import pytest
-
 from fakes.strangers import Program, act_as, collect, make_old
+
 from ksi_hooks import proc
 from ksi_hooks.environment import CLUSTER_MARK
 from ksi_hooks.registry import requests

@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 
 import pytest
-
 from fakes.strangers import act_as
 from fakes.waiting import wait_until
+
 from ksi_hooks import proc
 
 # Another run of these tests has steps on this machine, too: their jobs must be others.

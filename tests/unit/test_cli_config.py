@@ -58,7 +58,7 @@ def test_the_registry_is_prepared_once(settings_file, tmp_path, capsys):
     assert all(p.stat().st_mode & 0o7777 == 0o1777 for p in (registry, registry / "n1", registry / "n2"))
     capsys.readouterr()
     assert ksi(settings_file, "--init-registry", "--nodes", "n[1-2]") == 0
-    assert "ready already for 2 nodes" in capsys.readouterr().out
+    assert "ready already for n1, n2" in capsys.readouterr().out
 
 
 def test_a_registry_that_cannot_be_made_is_one_error(settings_file, tmp_path, capsys):
