@@ -74,12 +74,12 @@ def from_environ(environ: Mapping[str, str]) -> Job:
     if number is None:
         raise KsiError("not in a Slurm job: SLURM_JOB_ID is not set", blame="user")
     node = node_name(environ)
-    node_list = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST") or node
+    home_node, nodes = _component(environ, number, node) or _nodes(environ, node)
     return Job(
         id=number,
         node=node,
-        home_node=next(hosts(node_list), node),
-        nodes=max(1, _number(environ, "SLURM_JOB_NUM_NODES", "SLURM_NNODES")),
+        home_node=home_node,
+        nodes=nodes,
         restart=_number(environ, "SLURM_RESTART_COUNT", "SLURM_JOB_RESTART_COUNT"),
         start=_number(environ, "SLURM_JOB_START_TIME"),
         end=_number(environ, "SLURM_JOB_END_TIME"),
@@ -118,6 +118,27 @@ def step_of_task(task_pid: int, environ: Mapping[str, str]) -> Step:
 def step_of_epilog(stepd_pid: int, environ: Mapping[str, str]) -> Step:
     """Describe the step of a TaskEpilog, whose parent is slurmstepd."""
     return _step(proc.find(stepd_pid), environ, HIDDEN)
+
+
+def _nodes(environ: Mapping[str, str], node: str) -> tuple[str, int]:
+    """Return the job's first node and the number of its nodes."""
+    node_list = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST") or node
+    return next(hosts(node_list), node), max(1, _number(environ, "SLURM_JOB_NUM_NODES", "SLURM_NNODES"))
+
+
+def _component(environ: Mapping[str, str], number: int, node: str) -> tuple[str, int] | None:
+    """Return the same of the heterogeneous job's component on this node, None for other jobs.
+
+    A step that spans components shows the nodes of all of them in SLURM_JOB_NODELIST.
+    """
+    if environ.get("SLURM_JOB_ID_HET_GROUP_0") != str(number):  # variables of another job count for nothing
+        return None
+    lists = (environ.get(f"SLURM_JOB_NODELIST_HET_GROUP_{group}", "") for group in itertools.count())
+    groups = [list(hosts(node_list)) for node_list in itertools.takewhile(bool, lists)]
+    home_node = next((group[0] for group in groups if node in group), None)
+    if home_node is None:
+        return None
+    return home_node, max(len(group) for group in groups if group[0] == home_node)
 
 
 def _range_members(ranges: str) -> Iterator[str]:

@@ -75,6 +75,32 @@ def test_kb_05_job_from_nothing_but_its_id():
     assert (job.nodes, job.restart, job.start, job.end) == (1, 0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    ("node", "home", "nodes"), [("n1", "n1", 1), ("n2", "n2", 2), ("n3", "n2", 2), ("n9", "n1", 3)]
+)
+def test_component_of_a_heterogeneous_job_has_a_home_node_of_its_own(node, home, nodes):
+    """A step over several components shows the nodes of all of them."""
+    job = jobs.from_environ(
+        {
+            "SLURM_JOB_ID": "7",
+            "SLURMD_NODENAME": node,
+            "SLURM_JOB_NODELIST": "n[1-3]",
+            "SLURM_JOB_NUM_NODES": "3",
+            "SLURM_JOB_ID_HET_GROUP_0": "7",
+            "SLURM_JOB_NODELIST_HET_GROUP_0": "n1",
+            "SLURM_JOB_NODELIST_HET_GROUP_1": "n[2-3]",
+        }
+    )
+    assert (job.home_node, job.nodes) == (home, nodes)
+
+
+def test_components_of_another_job_count_for_nothing():
+    """A job submitted from inside a heterogeneous job inherits its variables."""
+    environ = {"SLURM_JOB_ID": "9", "SLURMD_NODENAME": "n2", "SLURM_JOB_NODELIST": "n[1-2]"}
+    stale = {"SLURM_JOB_ID_HET_GROUP_0": "7", "SLURM_JOB_NODELIST_HET_GROUP_0": "n[2-3]"}
+    assert jobs.from_environ(environ | stale).home_node == "n1"
+
+
 def test_no_job():
     with pytest.raises(KsiError, match="SLURM_JOB_ID is not set"):
         jobs.from_environ({})
