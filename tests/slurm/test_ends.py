@@ -3,7 +3,9 @@
 import pytest
 from testbed.jobs import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(120)]
+from slurm.acting import requeue
+
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 SLOW = 4.0  # seconds that a fake kind takes where a job is to end meanwhile
 # Where in its creation kind is when the job ends: before anything exists, with a volume, with a container.
@@ -75,20 +77,11 @@ def test_time_limit(plain, paired):
         assert job.wait_end(60).state == "TIMEOUT", job.output
 
 
-def requeue(job, run):
-    """Requeue a job and have it start at once instead of after two minutes."""
-    before = job.fact("StartTime")
-    job.jobs.command("scontrol", "requeue", job.name)
-    wait_for(lambda: (job.state, job.fact("Restarts")) == ("PENDING", run), 30, "requeued", lambda: job.state)
-    job.jobs.command("scontrol", "update", f"JobId={job.id}", "StartTime=now")
-    wait_for(lambda: job.fact("StartTime") != before, 10, "another start")
-
-
 def test_requeue_gives_a_fresh_cluster(site):
     """Twice, since slurmd may start a requeued job before its Prolog has run: half of the time it does."""
     script = 'n=${SLURM_RESTART_COUNT:-0}; echo "run $n $K8S_CLUSTER_NAME"; [ $n = 2 ] || sleep 60'
     job = site.jobs.submit(script, "--requeue", "--open-mode=append").wait_output("run 0 kind")
-    for run in ("1", "2"):
+    for run in (1, 2):
         requeue(job, run)
         job.wait_output(f"run {run} kind")
     job.wait_end()
@@ -109,7 +102,7 @@ def test_creation_that_fails_ends_the_job_and_says_why(site):
 def test_creation_that_fails_under_srun_is_told_once_and_tried_once(site):
     site.tools.script("kind create", stderr="ERROR: toomanyrequests: pull rate limit\n", status=1)
     before = site.tools.called("kind")
-    result = site.jobs.command("srun", "-n4", "-N1", "--constraint=k8s", "echo", "never")
+    result = site.jobs.command("srun", "-n4", "-N1", "--constraint=k8s", "bash", "-c", "echo never")
     assert result.status != 0
     assert "rate limit" in result.out and "never" not in result.out, result
     assert site.tools.called("kind") - before == 1

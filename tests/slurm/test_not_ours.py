@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def test_ordinary_batch_job(untouched):
 
 
 def test_ordinary_srun_of_many_tasks(untouched):
-    result = untouched.jobs.command("srun", "-n8", "-N1", "echo", "mine")
+    result = untouched.jobs.command("srun", "-n8", "-N1", "bash", "-c", "echo mine")
     assert (result.status, result.out) == (0, "mine\n" * 8)
 
 

@@ -7,7 +7,7 @@ import signal
 import pytest
 from testbed.jobs import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
 def end_task(job):

@@ -2,14 +2,9 @@
 
 import pytest
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(90)]
+from slurm.acting import SHOW, TELL, shown
 
-SHOW = 'echo "cluster=$K8S_CLUSTER_NAME port=$K8S_PORT config=$KUBECONFIG"'
-TELL = f"/bin/bash -c '{SHOW}'"
-
-
-def shown(output):
-    return [line for line in output.splitlines() if line.startswith("cluster=")]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 
 def test_batch_script_and_its_steps_see_one_cluster(site):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from testbed.jobs import free_node_port, listening
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.slurm, pytest.mark.timeout(300)]
 
 # Users that every Debian has; none is root, none can reach another's files.
 FIRST, SECOND = "games", "www-data"

@@ -121,6 +121,15 @@ class Site:
         for file in (self.state_dir / "run").glob("*.pid"):
             file.unlink()
 
+    def start_node(self, name: str) -> None:
+        """Start the slurmd of a node."""
+        self._launch(f"slurmd-{name}", [SBIN / "slurmd", "-D", "-N", name, "-f", self.conf_file])
+
+    def kill_node(self, name: str) -> None:
+        """Kill the slurmd of a node; the jobs there go on."""
+        if process := self._process(f"slurmd-{name}"):
+            processes.kill([process])
+
     def running(self) -> list[str]:
         """The names of the daemons that run now."""
         files = sorted((self.state_dir / "run").glob("*.pid"))
@@ -177,7 +186,7 @@ class Site:
         self._launch("slurmctld", [SBIN / "slurmctld", "-D", "-f", self.conf_file])
         self._await("slurmctld", self._controller_answers, self.state_dir / "log" / "slurmctld.log")
         for name in self.nodes:
-            self._launch(f"slurmd-{name}", [SBIN / "slurmd", "-D", "-N", name, "-f", self.conf_file])
+            self.start_node(name)
         for name in self.nodes:
             log = self.state_dir / "log" / f"{name}.log"
             self._await(f"slurmd-{name}", partial(self._is_idle, name), log)
