@@ -3,6 +3,7 @@
 marker=/run/ksi/jobs/${SLURM_JOB_ID-}
 if [ -f "$marker" ]; then
     /usr/bin/python3 -I /usr/lib/python3/ksi_hooks/hooks/node_epilog.py /etc/ksi/ksi.yaml </dev/null >/dev/null 2>&1
-    rm -f "$marker" # here, so that broken settings or a missing interpreter leave none
+    # Here, so that broken settings or a missing interpreter leave none; a component has its leader's as well.
+    rm -f "$marker" "${marker%/*}/${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}"
 fi
 exit 0
