@@ -13,7 +13,13 @@ from slurm.outcomes import Outcomes, Row
 
 NODES = ("n1", "n2")
 CPUS = 8
-SETTINGS = {"node_image": IMAGE, "create_timeout": 60, "attach_timeout": 60, "epilog_timeout": 10}
+SETTINGS = {
+    "node_image": IMAGE,
+    "create_timeout": 60,
+    "attach_timeout": 60,
+    "epilog_timeout": 10,
+    "query_timeout": 12,  # a busy machine's controller is slow, which is no outage
+}
 # Quick to start jobs (those of several components, too) and to end them; everything else as in a site.
 SLURM_CONF = (
     "SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1",

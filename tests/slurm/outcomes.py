@@ -37,9 +37,6 @@ Not tried here, and why:
   `proctrack/linuxproc` scancel signals the hooks too; the tests that kill a hook stand for the other kind.
 - Jobs in containers (`--container`): this Slurm (22.05) wants an OCI runtime that starts containers as the
   job's user, which the layer does not have. `job_container/tmpfs` needs mounts of its own.
-- Heterogeneous jobs without the root pair, or with a component that wants no cluster: the nodes of these
-  sites share the directories of markers and users that are a node's own elsewhere, and Slurm puts
-  components on different nodes only.
 - A real reboot: the boot id in the record is changed instead, and the node's processes are killed.
 """
 

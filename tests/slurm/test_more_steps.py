@@ -58,15 +58,34 @@ def test_salloc_whose_only_step_is_not_on_the_home_node(site):
     assert "no cluster of this job on its first node n1" in result.out, result
 
 
-def test_heterogeneous_job_on_two_nodes_has_a_cluster_on_each(paired):
-    """Each component has its own, on its own first node, also in a step that spans both."""
-    options = ("-Ck8s", "-n1", "-wn1", ":", "-Ck8s", "-n1", "-wn2")
-    job = paired.jobs.submit(f"{SHOW}\nsrun --het-group=0,1 -n1 {TELL}", *options, constraint=None)
+def of_two_components(site, first, second):
+    """What script, step of the first and step of the second component of a heterogeneous job see."""
+    options = [word for word in (first, "-n1", "-wn1", ":", second, "-n1", "-wn2") if word]
+    tell = "bash -c 'echo $SLURMD_NODENAME ${K8S_CLUSTER_NAME:-none}'"
+    script = f"{tell}\nunset K8S_CLUSTER_NAME\nsrun --label --het-group=0,1 -n1 {tell} | sort"
+    job = site.jobs.submit(script, *options, constraint=None)
     job.wait_end(240)
-    Job(paired.jobs, job.id + 1).wait_end()
-    clusters = [line.split()[0] for line in shown(job.output)]
-    assert len(clusters) == 3 and "cluster=" not in clusters, job.output
-    assert sorted(clusters.count(each) for each in set(clusters)) == [1, 2], job.output
+    Job(site.jobs, job.id + 1).wait_end()
+    lines = [line.split() for line in job.output.splitlines() if line.split()[-2:-1] in (["n1"], ["n2"])]
+    assert [line[-2] for line in lines] == ["n1", "n1", "n2"], job.output
+    return [line[-1] for line in lines]
+
+
+def test_heterogeneous_job_whose_first_component_wants_a_cluster(site):
+    script, first, second = of_two_components(site, "-Ck8s", "")
+    assert script == first != second == "none"
+
+
+def test_heterogeneous_job_whose_second_component_wants_a_cluster(site):
+    script, first, second = of_two_components(site, "", "-Ck8s")
+    assert script == first == "none" != second
+
+
+def test_heterogeneous_job_whose_components_both_want_a_cluster(site):
+    """Each has its own, on its own first node, also in a step that spans both."""
+    script, first, second = of_two_components(site, "-Ck8s", "-Ck8s")
+    assert script == first != second
+    assert "none" not in (first, second)
 
 
 def test_suspend_and_resume(site):

@@ -86,7 +86,7 @@ def test_job_starts_without_a_cluster_while_the_controller_is_down(plain):
     job = plain.jobs.submit("echo ${K8S_CLUSTER_NAME:-none}", user="nobody")
     wait_for(job.stepds, 30, "the job is launched", pause=0.001)
     with plain.controller_frozen():
-        wait_for(lambda: job.output, 30, "the job has printed")
+        wait_for(lambda: job.output, 120, "the job has printed")
     job.wait_end()
     assert job.output == "none\n"
     assert list(plain.ksi.run_root.glob("*/answers/unknown"))

@@ -86,7 +86,8 @@ def test_salloc_whose_steps_overlap_in_time_shares_one_cluster(plain):
 
 
 def test_environment_that_is_not_exported(site):
-    job = site.jobs.submit(f"{SHOW}\nsrun -n1 {TELL}", "--export=NONE").wait_end()
+    script = f". {site.tools.witness}\n{SHOW}\nsrun -n1 {TELL}"
+    job = site.jobs.submit(script, "--export=NONE").wait_end()
     assert len(shown(job.output)) == 2, job.output
     assert f"kind-ksi-{job.id}-" in job.output
 

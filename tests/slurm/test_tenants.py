@@ -22,6 +22,12 @@ def submit(site, user, lines, *options):
     return site.jobs.submit(lines, *options, user=user, env=site.tools.session_of(user))
 
 
+def script(site, lines):
+    path = site.jobs.work_dir / "inner.sh"
+    path.write_text(f"#!/bin/bash\n{lines}\n")
+    return path.name
+
+
 def test_two_users_at_once_have_two_clusters(site):
     lines = f"{SHOW}\nsleep 3; test -s $KUBECONFIG && echo last"
     jobs = {user: submit(site, user, lines, "-n1") for user in (FIRST, SECOND)}
@@ -73,7 +79,7 @@ def test_array_has_a_cluster_for_each_element(site):
 
 def test_job_submitted_from_inside_a_k8s_job_has_its_own_cluster(site):
     inner = "echo inner=$K8S_CLUSTER_NAME=$K8S_PORT; test -s $KUBECONFIG && echo good"
-    submit_inner = f"sbatch -Ck8s -n1 --wait -o inner-$SLURM_JOB_ID.out --wrap '{inner}'"
+    submit_inner = f"sbatch -Ck8s -n1 --wait -o inner-$SLURM_JOB_ID.out {script(site, inner)}"
     outer = f"echo outer=$K8S_CLUSTER_NAME=$K8S_PORT\n{submit_inner}"
     job = site.jobs.submit(f"{outer}\ncat inner-$SLURM_JOB_ID.out; test -s $KUBECONFIG && echo last", "-n1")
     job.wait_end()
@@ -87,7 +93,8 @@ def test_job_submitted_from_inside_a_k8s_job_has_its_own_cluster(site):
 
 
 def test_ordinary_job_submitted_from_inside_a_k8s_job_makes_nothing(site):
-    outer = "sbatch -n1 --wait -o inner-$SLURM_JOB_ID.out --wrap 'echo done'\ncat inner-$SLURM_JOB_ID.out"
+    inner = script(site, "echo done")
+    outer = f"sbatch -n1 --wait -o inner-$SLURM_JOB_ID.out {inner}\ncat inner-$SLURM_JOB_ID.out"
     before = site.tools.called("kind", "create")
     job = site.jobs.submit(f"{outer}; test -s $KUBECONFIG && echo last", "-n1").wait_end()
     assert job.output.splitlines()[-2:] == ["done", "last"], job.output

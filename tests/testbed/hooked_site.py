@@ -15,6 +15,12 @@ from testbed.slurm import Site, new_state_dir
 
 IDS = 1000  # no site of the tests gets as far; so clusters of other sites on this machine have other names
 LEAVE_SECONDS = 5
+# A mount namespace in which the node's own directories are those of $1.
+WITH_OWN_DIRECTORIES = """
+for each in run node; do mkdir -p "$2/$each"; mount --bind "$1/$each" "$2/$each"; done
+shift 2
+exec "$@"
+"""
 
 
 class HookedSite:
@@ -47,7 +53,13 @@ class HookedSite:
         }
         self.ksi = Installation(python, self.directory / "prefix", {**basic, **(settings or {})}, nodes)
         lines = [*self.ksi.slurm_conf_lines(root_pair=root_pair), f"FirstJobId={first}", *slurm_conf_lines]
-        self.site = Site(self.directory / "site", nodes=nodes, cpus=cpus, slurm_conf_lines=lines)
+        self.site = Site(
+            self.directory / "site",
+            nodes=nodes,
+            cpus=cpus,
+            slurm_conf_lines=lines,
+            before_slurmd=self._own_directories,
+        )
         self.jobs = Jobs(self.site, self.directory / "work", env)
 
     def __enter__(self) -> "HookedSite":
@@ -60,10 +72,26 @@ class HookedSite:
 
     def census(self) -> set[Thing]:
         """Everything that a cluster could leave here."""
-        files = census.of_files(
-            run_root=self.ksi.run_root, registry=self.ksi.registry, node_state=self.ksi.node_state
-        )
-        return self._count_store() | census.of_processes() | census.of_ports() | files
+        found = self._count_store() | census.of_processes() | census.of_ports()
+        for top in (self.directory, *map(self._directory_of, self.site.nodes[1:])):
+            found |= census.of_files(
+                run_root=top / "run", registry=self.ksi.registry, node_state=top / "node"
+            )
+        return found
+
+    def _directory_of(self, node: str) -> Path:
+        return self.directory / f"local-{node}"
+
+    def _own_directories(self, node: str) -> Sequence[str | Path]:
+        """Give a node what is local to a node; the first one has the machine's."""
+        if node == self.site.nodes[0]:
+            return ()
+        own = self._directory_of(node)
+        for name, like in (("run", self.ksi.run_root), ("node", self.directory)):
+            (own / name).mkdir(parents=True, exist_ok=True)
+            shutil.copystat(like, own / name)
+        unshare = ("unshare", "--mount", "--propagation", "private")
+        return (*unshare, "sh", "-euc", WITH_OWN_DIRECTORIES, "sh", own, self.directory)
 
     def left(self, before: set[Thing]) -> list[Thing]:
         """What this site has left since; what is only slow to go gets a few seconds."""

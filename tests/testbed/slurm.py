@@ -53,7 +53,10 @@ PartitionName=main Nodes=ALL Default=YES DefaultTime=10 MaxTime=60 State=UP
 
 
 class Site:
-    """Slurm daemons whose files all lie in `state_dir`, which every user must be able to reach."""
+    """Slurm daemons whose files all lie in `state_dir`, which every user must be able to reach.
+
+    before_slurmd: the words in front of a node's slurmd, which end with exec.
+    """
 
     def __init__(
         self,
@@ -62,8 +65,10 @@ class Site:
         nodes: Sequence[str] = ("n1",),
         cpus: int = 2,
         slurm_conf_lines: Sequence[str] = (),
+        before_slurmd: Callable[[str], Sequence[str | Path]] = lambda _node: (),
     ) -> None:
         self.state_dir = state_dir
+        self.before_slurmd = before_slurmd
         self.nodes = tuple(nodes)
         self.cpus = cpus
         self.slurm_conf_lines = tuple(slurm_conf_lines)
@@ -123,7 +128,8 @@ class Site:
 
     def start_node(self, name: str) -> None:
         """Start the slurmd of a node."""
-        self._launch(f"slurmd-{name}", [SBIN / "slurmd", "-D", "-N", name, "-f", self.conf_file])
+        slurmd = [SBIN / "slurmd", "-D", "-N", name, "-f", self.conf_file]
+        self._launch(f"slurmd-{name}", [*self.before_slurmd(name), *slurmd])
 
     def kill_node(self, name: str) -> None:
         """Kill the slurmd of a node; the jobs there go on."""
