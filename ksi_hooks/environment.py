@@ -27,7 +27,9 @@ def base_environment(path: Sequence[Path], uid: int, wishes: Mapping[str, str]) 
     environment |= {name: wishes[name] for name in (*PROXIES, "SLURM_CONF") if name in wishes}
     # A value inherited from the login node often names a directory that this node does not have.
     candidates = [Path(p) for p in (wishes.get("XDG_RUNTIME_DIR"), f"/run/user/{uid}") if p]
-    if runtime_dir := next((p for p in candidates if _is_own_dir(p, uid)), None):
+    usable = [path for path in candidates if _is_own_dir(path, uid)]
+    with_bus = [path for path in usable if (path / "bus").is_socket()]
+    if runtime_dir := next(iter(with_bus + usable), None):
         environment["XDG_RUNTIME_DIR"] = os.fspath(runtime_dir)
         if (runtime_dir / "bus").is_socket():
             environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={runtime_dir}/bus"

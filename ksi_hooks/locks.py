@@ -25,6 +25,7 @@ NOT_SUPPORTED = (
 )  # 524: the kernel's ENOTSUPP, seen on Lustre
 POLL_SECONDS = 0.01
 PREPARE_SECONDS = 5.0
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextlib.contextmanager
@@ -71,8 +72,11 @@ def prepare(path: Path, kind: str, *, owner: int) -> None:
                 files.free_name(part)
     with _lock(marker, PREPARE_SECONDS, kind):
         pass
-    for directory in (claims, *(d for d in claims.iterdir() if d.is_dir())):
-        directory.chmod(0o1777)
+    opened = os.open(claims, DIRECTORY)
+    try:
+        _share(opened, owner)
+    finally:
+        os.close(opened)
 
 
 def remove_stale(path: Path, kind: str, *, older_than: float) -> list[Path]:
@@ -84,14 +88,55 @@ def remove_stale(path: Path, kind: str, *, older_than: float) -> list[Path]:
     """
     if kind == "flock":
         return []
-    parts = [path] if kind == "soft" else [p for p in _claims(path).rglob("*") if not p.is_dir()]
-    removed = []
-    for part in parts:
+    limit = time.time() - older_than
+    if kind == "strict":
         with contextlib.suppress(OSError):
-            if part.lstat().st_mtime < time.time() - older_than:
-                files.free_name(part)
-                removed.append(part)
+            opened = os.open(_claims(path), DIRECTORY)
+            try:
+                return [_claims(path) / name for name in _remove_old(opened, limit)]
+            finally:
+                os.close(opened)
+        return []
+    with contextlib.suppress(OSError):
+        if path.lstat().st_mtime < limit:
+            files.free_name(path)
+            return [path]
+    return []
+
+
+def _share(opened: int, owner: int) -> None:
+    """Let everybody write to this directory and the owner's directories in it; follows no link."""
+    os.fchmod(opened, 0o1777)
+    for child in _own_children(opened, owner):
+        os.fchmod(child, 0o1777)
+        os.close(child)
+
+
+def _remove_old(opened: int, limit: float) -> list[str]:
+    """Remove old files here and in our own directories one level below, by open directory, never by path."""
+    removed = []
+    for directory in (os.dup(opened), *_own_children(opened, os.geteuid())):
+        for name in os.listdir(directory):  # noqa: PTH208 - an open directory has no path
+            with contextlib.suppress(OSError):
+                status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                if not stat.S_ISDIR(status.st_mode) and status.st_mtime < limit:
+                    os.unlink(name, dir_fd=directory)
+                    removed.append(name)
+        os.close(directory)
     return removed
+
+
+def _own_children(opened: int, owner: int) -> list[int]:
+    """Open the directories in a directory that are the owner's; the caller closes them."""
+    children = []
+    for name in os.listdir(opened):
+        with contextlib.suppress(OSError):
+            child = os.open(name, DIRECTORY, dir_fd=opened)
+            if os.fstat(child).st_uid == owner:
+                children.append(child)
+            else:
+                os.close(child)
+    return children
 
 
 def _claims(path: Path) -> Path:

@@ -90,6 +90,16 @@ def owner_of(pid: int) -> int | None:
         return None
 
 
+def real_owner_of(pid: int) -> int | None:
+    """Return the user who started a process, also where it runs with another one's rights."""
+    try:
+        status = (PROC / str(pid) / "status").read_text(errors="replace")
+    except OSError:
+        return None
+    uids = next((line.split()[1:] for line in status.splitlines() if line.startswith("Uid:")), [])
+    return int(uids[0]) if uids else None
+
+
 def marked(variable: str, value: str, *, uid: int | None = None) -> list[Process]:
     """Return the processes (of a user) whose environment has variable=value, this one left out.
 

@@ -17,12 +17,6 @@ def export_line(name: str, value: str) -> str:
     return _require_line(f"export {name}={value}")
 
 
-def unset_line(name: str) -> str:
-    """Return the line that removes a variable from the task's environment."""
-    _require_name(name)
-    return _require_line(f"unset {name}")
-
-
 def print_line(text: str) -> str:
     """Return the line that shows text in the job's output.
 

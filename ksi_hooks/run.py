@@ -78,12 +78,12 @@ class Tools:
         return self._execute(argv, timeout, ok, stdin, keep=True)[1]
 
     def status(self, argv: Sequence[str], *, timeout: float) -> tuple[int, str]:
-        """Run a program whose status is its answer, and return what it said on both streams.
+        """Run a program whose status is its answer; return what it said, with its complaints if it failed.
 
         Raises CommandFailed only when its time runs out.
         """
         status, answer, complaint = self._execute(argv, timeout, range(-64, 256), b"", keep=True)
-        return status, answer + complaint
+        return status, answer if status == 0 else answer + complaint
 
     def _execute(
         self, argv: Sequence[str], timeout: float, ok: Sequence[int], stdin: bytes, *, keep: bool

@@ -84,8 +84,8 @@ def _delete_own(settings: Settings, node: str, records: list[Record]) -> dict[st
     for record in records:
         outcome[record.cluster] = deletion.delete(context, record, Deadline(settings.epilog_timeout))
         job_id = record.job_id
-        if job_id is not None and not outcome[record.cluster] and not context.user_dir.holders(job_id):
-            context.user_dir.forget_job(job_id)
+        if job_id is not None and not outcome[record.cluster]:
+            context.user_dir.forget_if_unheld(job_id)
     return outcome
 
 

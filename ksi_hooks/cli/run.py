@@ -74,7 +74,8 @@ def main(options: argparse.Namespace, settings: Settings) -> int:
 
 def _create(context: Context) -> Record:
     job_id = jobs.job_id(context.environ)
-    record = claim.new_record(context, job_id=job_id, held_by_creator=True)
+    with context.user_dir.locked():
+        record = claim.new_record(context, job_id=job_id, held_by_creator=True)
     _tell(f"making cluster {record.cluster} (log: {context.user_dir.log_file(record.cluster)})")
     end = context.environ.get("SLURM_JOB_END_TIME", "")
     wanted = Wanted(

@@ -11,11 +11,14 @@ from ksi_hooks.slurm.job import STEP_TITLE
 
 
 def jobs_with_stepd() -> frozenset[int]:
-    """Return the jobs that have a slurmstepd here; anybody can give his own process that title."""
+    """Return the jobs that have a slurmstepd here.
+
+    Anybody can give that title to his own process, and to a set-uid program, whose real user stays his own.
+    """
     trusted = {0, os.geteuid()}
     titles = ((pid, proc.title_of(pid)) for pid in proc.pids())
     matches = ((pid, re.match(STEP_TITLE, title)) for pid, title in titles)
-    return frozenset(int(m.group(1)) for pid, m in matches if m and proc.owner_of(pid) in trusted)
+    return frozenset(int(m.group(1)) for pid, m in matches if m and proc.real_owner_of(pid) in trusted)
 
 
 def living_creators(recorded: Iterable[Record]) -> frozenset[Process]:

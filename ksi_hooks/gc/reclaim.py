@@ -26,6 +26,8 @@ def run_dir(settings: Settings, uid: int) -> bool:
         if owned:
             return False
         files.free_name(path)
+        path.mkdir(mode=0o700)  # ours until it is the user's, so nobody takes the name again
+        os.chown(path, uid, -1, follow_symlinks=False)
     except OSError:
         return False
     syslog.syslog(syslog.LOG_WARNING, f"ksi-gc: took back {path}, made by user {status.st_uid}")
@@ -47,6 +49,14 @@ def users_with_run_dir(root: Path, *, own: bool = False) -> list[int]:
                     owner = entry.stat(follow_symlinks=False).st_uid
                     found += [int(entry.name)] if not own or owner == int(entry.name) else []
     return found
+
+
+def has_traces(user_dir: Path) -> bool:
+    """True when a user's run directory speaks of clusters; most users' only holds answers of Slurm's."""
+    with contextlib.suppress(OSError):
+        jobs = user_dir / "jobs"
+        return any(user_dir.glob("ksi-*")) or any(jobs.iterdir())
+    return False
 
 
 def stale_locks(registry: Registry, node: str) -> None:

@@ -1,6 +1,5 @@
 """One round of ksi-gc on one node: gather facts, decide, act for each tenant, tell."""
 
-import contextlib
 import itertools
 import os
 import time
@@ -71,11 +70,13 @@ class Round:
         listing = registry.of_node(self.node)
         recorded = [r for r in listing.records if self.uid in (None, r.uid)]
         outcome = Outcome(problems=list(listing.problems) if self.uid is None else [])
+        facts = self._facts(registry, recorded, [])
+        self._act([sweep.judge(r, facts) for r in recorded], outcome, tell)
+        # Only then the stores are looked at: one that does not answer keeps no known one from being deleted.
         found = [f for f in self._unrecorded(recorded, outcome) if not self._is_recorded(registry, f)]
-        facts = self._facts(registry, recorded, found)
-        decisions = [sweep.judge(r, facts) for r in recorded]
-        decisions += [sweep.judge_unrecorded(f, facts) for f in found]
-        self._act(decisions, outcome, tell)
+        if found:
+            facts = self._facts(registry, recorded, found)
+            self._act([sweep.judge_unrecorded(f, facts) for f in found], outcome, tell)
         if self.uid is None and not self.dry_run:
             reclaim.stale_locks(registry, self.node)
             reclaim.remove_marks(self.settings, facts.jobs, facts.jobs_with_stepd)
@@ -87,7 +88,9 @@ class Round:
         found: list[Found] = []
         for uid in self._tenants(recorded):
             try:
-                found += tenants.clusters(self.config_file, self.settings, self.node, uid)
+                found += tenants.clusters(
+                    self.config_file, self.settings, self.node, uid, tidy=not self.dry_run
+                )
             except KsiError as error:
                 outcome.problems.append(str(error))
         return sweep.unrecorded(found, recorded)
@@ -97,16 +100,20 @@ class Round:
         if self.uid is not None:
             return [self.uid]
         uids = {record.uid for record in recorded}
-        uids |= set(reclaim.users_with_run_dir(self.settings.run_root, own=True))
+        own = reclaim.users_with_run_dir(self.settings.run_root, own=True)
+        uids |= {uid for uid in own if reclaim.has_traces(self.settings.user_run_dir(uid))}
         # A conmon of no user is one inside a container.
         return sorted(uids | set(filter(tenants.is_known, processes.owners_of_containers())))
 
     def _is_recorded(self, registry: Registry, found: Found) -> bool:
-        """True when the owner claimed it after the registry was listed."""
-        with contextlib.suppress(KsiError):
+        """True when the owner claimed it after the registry was listed, or when that cannot be told."""
+        try:
             record = registry.read(self.node, found.cluster)
-            return record is not None and record.uid == found.uid
-        return False
+        except records.Torn:
+            return False
+        except KsiError:
+            return True
+        return record is not None and record.uid == found.uid
 
     def _facts(self, registry: Registry, recorded: list[Record], found: list[Found]) -> Facts:
         asked = [(r.uid, r.job_id) for r in recorded]

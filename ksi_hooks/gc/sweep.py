@@ -111,7 +111,7 @@ def _judge_of_living_job(record: Record, facts: Facts, job: JobFacts, age: float
     has_stepd = record.job_id in facts.jobs_with_stepd
     if record.boot_id != facts.boot_id:
         return _after_grace(age, facts.grace, "the node has booted since")
-    if job.start and record.created < job.start - CLOCK_SLACK_SECONDS and not has_stepd:
+    if records.is_earlier_run(record, job.start) and not has_stepd:
         return _after_grace(age, facts.grace, "belongs to an earlier run of the job")
     if record.state is State.DELETING:
         return _after_grace(age, min(facts.grace, facts.hook_seconds), "a hook could not finish")

@@ -59,15 +59,16 @@ def delete(settings: Settings, node: str, names: list[str]) -> dict[str, list[st
     context = Context.make(settings, node, os.environ)
     deadline = Deadline(settings.gc_tenant_timeout)
     outcome: dict[str, list[str]] = {}
-    for name in names:
+    for position, name in enumerate(names):
         if not records.CLUSTER_NAME.fullmatch(name):
             outcome[name] = ["not a cluster of ksi"]
             continue
         record = _own_record(context, name)
-        outcome[name] = ["no time left"] if deadline.passed else deletion.delete(context, record, deadline)
+        share = Deadline(deadline.left() / (len(names) - position))  # one that stays must not cost the others
+        outcome[name] = ["no time left"] if deadline.passed else deletion.delete(context, record, share)
         job_id = records.job_of(name)
-        if job_id is not None and not outcome[name] and not context.user_dir.holders(job_id):
-            context.user_dir.forget_job(job_id)
+        if job_id is not None and not outcome[name]:
+            context.user_dir.forget_if_unheld(job_id)
     return outcome
 
 
@@ -102,11 +103,9 @@ def main(argv: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what we have started, too
     try:
         settings = replace(config.load(Path(config_file)), gc_tenant_timeout=float(seconds))
-        if action == "list":
+        if action == "tidy":
             tidy(settings, node)
-            answer: object = clusters(settings, node)
-        else:
-            answer = delete(settings, node, names)
+        answer: object = delete(settings, node, names) if action == "delete" else clusters(settings, node)
     except KsiError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -14,18 +14,21 @@ from ksi_hooks.gc.sweep import Found
 from ksi_hooks.run import Tools, as_user
 
 MARGIN_SECONDS = 5.0
+# The tenant's own Podman configuration decides what runs in there, outside of his jobs' limits.
+TENANT_LIMITS = ("UMask=0077", "MemoryMax=1G", "MemorySwapMax=0", "TasksMax=256", "CPUWeight=20")
 MAX_CLUSTERS, MAX_PHRASES, MAX_CHARACTERS = 1000, 20, 300
 
 
-def clusters(config_file: Path, settings: Settings, node: str, uid: int) -> list[Found]:
-    """Tidy a user's run directory and return the kind clusters in his store.
+def clusters(config_file: Path, settings: Settings, node: str, uid: int, *, tidy: bool = True) -> list[Found]:
+    """Return the kind clusters in a user's store, after tidying his run directory where that is wanted.
 
     Raises KsiError when they could not be listed.
     """
     if uid == os.geteuid():
-        tenant.tidy(settings, node)
+        if tidy:
+            tenant.tidy(settings, node)
         return [Found(name, uid, created) for name, created in tenant.clusters(settings, node)]
-    answer = _as_tenant(config_file, settings, uid, ["list", node])
+    answer = _as_tenant(config_file, settings, uid, ["tidy" if tidy else "list", node])
     if not isinstance(answer, list):
         raise KsiError(f"no answer that can be read from the process of user {uid}")
     try:
@@ -92,7 +95,7 @@ def _start(settings: Settings, uid: int, program: list[str], environment: dict[s
     if not Path("/run/systemd/system").is_dir():
         return as_user(program, uid, timeout=timeout, environment=environment)
     # A service of its own: outside of our cgroup, and ended by systemd should we be killed.
-    properties = [f"--property=RuntimeMaxSec={settings.gc_tenant_timeout:g}", "--property=UMask=0077"]
+    properties = [f"--property={name}" for name in (f"RuntimeMaxSec={timeout:g}", *TENANT_LIMITS)]
     gid = pwd.getpwuid(uid).pw_gid
     command = [
         "systemd-run",
@@ -106,7 +109,7 @@ def _start(settings: Settings, uid: int, program: list[str], environment: dict[s
     ]
     command += [f"--setenv={name}={value}" for name, value in environment.items()]
     return Tools(settings.tools_path, {"PATH": environment["PATH"]}).status(
-        [*command, "--", *program], timeout=timeout
+        [*command, "--", *program], timeout=timeout + MARGIN_SECONDS
     )
 
 

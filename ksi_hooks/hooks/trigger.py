@@ -48,7 +48,8 @@ def wants_cluster(settings: Settings, environ: Mapping[str, str], user_dir: Path
         answers = files.private_dir(user_dir) / gate.ANSWER_DIR
         answers.mkdir(mode=0o700, exist_ok=True)
     except (KsiError, OSError):
-        return _ask(settings, environ) is Answer.YES
+        # Nothing can be remembered: one task of a step asks, so that not thousands ask the controller.
+        return environ.get("SLURM_LOCALID", "0") == "0" and _ask(settings, environ) is Answer.YES
     name = answers / gate.answer_name(dict(environ))
     if _is_recent(answers / "unknown", UNKNOWN_SECONDS):
         return False

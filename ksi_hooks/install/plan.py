@@ -1,5 +1,6 @@
 """Which files an installation consists of, as text; pure, nothing is written here."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ SETTINGS_FILE = Path("etc/ksi/ksi.yaml")
 HOOK_DIR = Path("libexec/ksi")
 SHARE_DIR = Path("share/ksi")
 PROGRAM, DATA = 0o755, 0o644
+NODE_MARGIN_SECONDS = 15.0  # for what the node hooks do before and after deleting
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,7 @@ def hooks(site: Site, settings: Settings) -> list[Planned]:
                     "no_cluster": gate.NO_CLUSTER,
                     "feature": settings.feature,
                     "next": following,
+                    "node_seconds": math.ceil(settings.epilog_timeout + NODE_MARGIN_SECONDS),
                 },
             ),
             PROGRAM,

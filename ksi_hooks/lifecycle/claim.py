@@ -12,11 +12,10 @@ from ksi_hooks.errors import KsiError
 from ksi_hooks.lifecycle.context import Context
 from ksi_hooks.proc import Process
 from ksi_hooks.registry import ports
-from ksi_hooks.registry.record import Record, State, cluster_name
+from ksi_hooks.registry.record import Record, State, cluster_name, is_earlier_run
 from ksi_hooks.slurm.job import Job
 
 NAME_TRIES = 20
-CLOCK_SLACK_SECONDS = 5.0
 # Other ports are hints (a port is proven by bind), so thousands of made-up records need not be read.
 HINTS_READ = 500
 
@@ -53,11 +52,18 @@ def take_turn(context: Context, job: Job, *, others_hold: bool) -> Claim:
         if proc.is_alive(record.creator):  # it makes the cluster, or deletes what it could not make
             return Claim(Turn.WAIT, record, leftovers)
         leftovers.append(record)  # its creator died, or a deletion did not come to its end
-    return Claim(Turn.CREATE, new_record(context, job_id=job.id, restart=job.restart), leftovers)
+    return Claim(
+        Turn.CREATE, new_record(context, job_id=job.id, restart=job.restart, job_start=job.start), leftovers
+    )
 
 
 def new_record(
-    context: Context, *, job_id: int | None, restart: int = 0, held_by_creator: bool = False
+    context: Context,
+    *,
+    job_id: int | None,
+    restart: int = 0,
+    job_start: int = 0,
+    held_by_creator: bool = False,
 ) -> Record:
     """Choose name and port and write the claim; raises KsiError when no port is free or the registry cannot
     be written.
@@ -75,6 +81,7 @@ def new_record(
                 boot_id=proc.boot_id(),
                 job_id=job_id,
                 restart=restart,
+                job_start=job_start,
                 port=port,
                 run_dir=context.user_dir.cluster_dir(cluster),
                 creator=creator,
@@ -110,8 +117,7 @@ def _is_current(record: Record, job: Job, others_hold: bool) -> bool:
         return False
     if others_hold:
         return True
-    started_before = job.start > 0 and record.created < job.start - CLOCK_SLACK_SECONDS
-    return record.restart == job.restart and not started_before
+    return record.restart == job.restart and not is_earlier_run(record, job.start)
 
 
 def _port(context: Context, listing: list[Record], seed: int) -> int:

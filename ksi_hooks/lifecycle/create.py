@@ -108,7 +108,7 @@ def _wait_for_slot(context: Context, record: Record) -> None:
     while slots and not deadline.passed:
         earlier = [
             r
-            for r in context.registry.of_node(context.node).records
+            for r in context.registry.of_node(context.node, at_most=claim.HINTS_READ).records
             if r.state is State.CREATING and r.created < record.created and _is_of_owner(r)
         ]
         if len(earlier) < slots:

@@ -28,6 +28,7 @@ SHARED = frozenset(
     {"catatonit", "aardvark-dns", "slirp4netns", "pasta", "pasta.avx2", "podman pause", "fuse-overlayfs"}
 )
 COMMAND_SECONDS = 20.0
+NETWORK_SECONDS = 3.0
 END_SECONDS = 3.0
 RETRY_SECONDS = 0.2
 
@@ -80,7 +81,7 @@ def remove_parts(context: Context, record: Record, deadline: Deadline) -> list[s
     if remains:
         return remains
     reached(context, record, "removed")
-    _end_processes(record)
+    _end_processes(record, deadline)
     if not ports.can_bind(record.port, context.settings.listen_address):
         # Nothing of the cluster is left to hold it: somebody else's program does, or the kernel for a moment.
         _wait_for_port(record.port, context.settings.listen_address, deadline)
@@ -104,9 +105,10 @@ def _remove_once(record: Record, tools: Tools, deadline: Deadline) -> list[str]:
 
 
 def _look(record: Record, tools: Tools, deadline: Deadline) -> tuple[list[str], list[str]]:
+    every = podman.containers(tools, timeout=deadline.left(COMMAND_SECONDS))
+    found = [container.name for container in every if container.cluster == record.cluster]
     limit = deadline.left(COMMAND_SECONDS)
-    containers = [c.name for c in podman.containers(tools, timeout=limit) if c.cluster == record.cluster]
-    return containers, podman.volumes(tools, label=record.node_container, timeout=limit)
+    return found, podman.volumes(tools, label=record.node_container, timeout=limit)
 
 
 def _end_creation(record: Record, tools: Tools, uid: int, deadline: Deadline) -> list[str]:
@@ -123,18 +125,18 @@ def _end_creation(record: Record, tools: Tools, uid: int, deadline: Deadline) ->
     while creators := [p for p in _of_cluster(record) if proc.name_of(p.pid) in CREATORS]:
         if deadline.passed:
             return _names(creators)
-        scope.kill(record.cluster, tools=tools, uid=uid)
+        scope.kill(record.cluster, tools=tools, uid=uid, timeout=deadline.left(END_SECONDS))
         for process in creators:
             proc.send(process, signal.SIGKILL)
-        proc.wait_gone(creators, END_SECONDS)
+        proc.wait_gone(creators, deadline.left(END_SECONDS))
     return []
 
 
-def _end_processes(record: Record) -> None:
+def _end_processes(record: Record, deadline: Deadline) -> None:
     """Wait for the removed container's helpers (conmon, port forwarders), and end those that stay."""
-    for process in proc.wait_gone(_of_cluster(record), END_SECONDS):
+    for process in proc.wait_gone(_of_cluster(record), deadline.left(END_SECONDS)):
         proc.send(process, signal.SIGKILL)
-    proc.wait_gone(_of_cluster(record), END_SECONDS)
+    proc.wait_gone(_of_cluster(record), deadline.left(END_SECONDS))
 
 
 def _of_cluster(record: Record) -> list[Process]:
@@ -154,17 +156,16 @@ def _remove_network(context: Context, record: Record, deadline: Deadline) -> Non
     """Remove kind's network with the user's last cluster on the node.
 
     Under the user's lock: a claim made meanwhile either is seen here or finds no network and lets kind make
-    it again. A lock that is never let go costs the network, not the proof that the cluster is gone.
+    it again. Short, since the user's other hooks wait meanwhile: a slow Podman or a lock that is never let go
+    costs the network, not the proof that the cluster is gone.
     """
-    with contextlib.suppress(LockTimeout), context.user_dir.locked(at_most=deadline.left()):
-        others = [
-            r
-            for r in live(context.registry.of_node(context.node).records)
-            if r.uid == context.uid and r.cluster != record.cluster
-        ]
-        if others or podman.containers(context.tools(), timeout=deadline.left(COMMAND_SECONDS)):
+    quietly = contextlib.suppress(LockTimeout, CommandFailed)
+    with quietly, context.user_dir.locked(at_most=deadline.left(NETWORK_SECONDS)):
+        own = live(context.registry.of_user(context.node, context.uid))
+        others = [r for r in own if r.cluster != record.cluster]
+        if others or podman.containers(context.tools(), timeout=deadline.left(NETWORK_SECONDS)):
             return
-        podman.remove_network(context.tools(), podman.NETWORK, timeout=deadline.left(COMMAND_SECONDS))
+        podman.remove_network(context.tools(), podman.NETWORK, timeout=deadline.left(NETWORK_SECONDS))
 
 
 def _remove_files(context: Context, record: Record) -> list[str]:

@@ -16,6 +16,7 @@ from ksi_hooks.slurm.job import Job, Step
 POLL_SECONDS = 0.2
 POLL_REMOTE_SECONDS = 1.0
 ANSWER_SECONDS = 5.0
+LOOKS_BEFORE_GONE = 3  # a network file system may show nothing for a moment while a record is replaced
 
 
 @dataclass(frozen=True)
@@ -77,18 +78,20 @@ def _wait_for_home_node(context: Context, job: Job) -> Record:
     """
     deadline = Deadline(context.settings.attach_timeout)
     seen: Record | None = None
+    missed = 0
     while True:
         found = context.registry.of_job(job.home_node, job.id, context.uid)
-        usable = [r for r in found if r.state is not State.DELETING]
+        usable = [r for r in found if r.state is not State.DELETING and not r.held_by_creator]
         if usable and usable[0].state is State.READY:
             _require_answer(usable[0])
             return usable[0]
-        if seen and not usable:
+        missed = 0 if usable else missed + 1
+        if seen and missed >= LOOKS_BEFORE_GONE:
             raise KsiError(
                 f"the job's cluster could not be made on its first node: {job.home_node}",
                 hint="the output of the first task tells why",
             )
-        seen = usable[0] if usable else None
+        seen = usable[0] if usable else seen
         if deadline.passed:
             raise _not_ready(seen, deadline, job.home_node)
         time.sleep(POLL_REMOTE_SECONDS)

@@ -49,11 +49,14 @@ def release(context: Context, job: Job, step: Step, *, until_job_end: bool) -> R
 def delete_all(context: Context, job_id: int, records: list[Record], deadline: Deadline) -> Released:
     """Delete the clusters of a job and forget who held them."""
     deleted, remains = [], []
-    for record in records:
-        left = delete.delete(context, record, deadline)
+    for position, record in enumerate(records):
+        share = Deadline(
+            deadline.left() / (len(records) - position)
+        )  # one that stays must not cost the others
+        left = delete.delete(context, record, share)
         remains += [f"{record.cluster}: {part}" for part in left]
         deleted += [] if left else [record.cluster]
-    context.user_dir.forget_job(job_id)
+    context.user_dir.forget_if_unheld(job_id)
     return Released(False, deleted, remains)
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from ksi_hooks import files, locks, proc
 from ksi_hooks.config import Settings
-from ksi_hooks.errors import AlreadyTold, KsiError
+from ksi_hooks.errors import AlreadyTold, KsiError, LockTimeout
 from ksi_hooks.gate import ANSWER_DIR
 from ksi_hooks.proc import Process
 from ksi_hooks.slurm.job import Step
 
 DAY = 86400.0
+FORGET_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -90,9 +91,10 @@ class UserDir:
         for mark in self._job_dir(job_id).glob("holder-*"):
             with contextlib.suppress(ValueError):
                 _, pid, start, task_pid, task_start, kind = mark.name.split("-")
-                stepd = Process(int(pid), int(start))
-                if proc.is_alive(stepd):
-                    alive.append(Holder(stepd, Process(int(task_pid), int(task_start)), kind == "own"))
+                stepd, task = Process(int(pid), int(start)), Process(int(task_pid), int(task_start))
+                # Where /proc hides who started the task, the task itself tells.
+                if proc.is_alive(stepd if stepd.pid else task):
+                    alive.append(Holder(stepd, task, kind == "own"))
                     continue
             mark.unlink(missing_ok=True)
         return alive
@@ -119,6 +121,12 @@ class UserDir:
                     message, hint = json.loads(mark.read_text())
                     return AlreadyTold(message, hint=hint)
         return None
+
+    def forget_if_unheld(self, job_id: int) -> None:
+        """Remove what is noted about a job unless a step holds it, perhaps one that came meanwhile."""
+        with contextlib.suppress(LockTimeout), self.locked(at_most=FORGET_SECONDS):
+            if not self.holders(job_id):
+                self.forget_job(job_id)
 
     def forget_job(self, job_id: int) -> None:
         """Remove what is noted about a job that nothing holds any more."""

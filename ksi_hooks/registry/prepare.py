@@ -32,7 +32,7 @@ def shared_dir(directory: Path, *, owner: int, lock_name: str) -> list[Path]:
         made += _lock(directory, opened, lock_name, owner)  # before tenants may write here
         if stat.S_IMODE(status.st_mode) != SHARED_MODE:
             os.fchmod(opened, SHARED_MODE)
-            made = [directory]
+            made += [] if directory in made else [directory]
     finally:
         os.close(opened)
     return made

@@ -17,6 +17,7 @@ from ksi_hooks.proc import Process
 VERSION = 1
 MAX_BYTES = 16 * 1024
 MAX_JOB_ID = 2**32
+CLOCK_SLACK_SECONDS = 60.0  # between a node's clock and the controller's
 # Within kind's ^[a-z0-9.-]+$, short enough for the node's host name, without any text of a user's.
 CLUSTER_NAME = re.compile(r"ksi-(?:([0-9]{1,10})|local)-[0-9a-f]{5}")
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -53,6 +54,7 @@ class Record:
     created: float
     changed: float
     uid: int
+    job_start: int = 0  # of the run it was made in, by Slurm's clock; 0 when Slurm did not tell
     api: str = ""
     secrets_dir: Path | None = None  # on shared storage, for the other nodes of the job
 
@@ -78,6 +80,18 @@ class Record:
 def cluster_name(job_id: int | None, suffix: str) -> str:
     """Return a cluster's name from the job and five hex digits."""
     return f"ksi-{'local' if job_id is None else job_id}-{suffix}"
+
+
+def is_earlier_run(record: Record, job_start: int) -> bool:
+    """True when a cluster was made in another run of its job than that which began at job_start (0 unknown).
+
+    Slurm's own time is compared with Slurm's own; where the record has none, the node's clock may be off.
+    """
+    if not job_start:
+        return False
+    if record.job_start:
+        return record.job_start != job_start
+    return record.created < job_start - CLOCK_SLACK_SECONDS
 
 
 def job_of(cluster: str) -> int | None:
@@ -166,6 +180,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "boot_id": _matching(re.compile(r"[0-9a-f-]{0,40}")),
     "job_id": _or_none(_integer(0, MAX_JOB_ID)),
     "restart": _integer(0, 2**31),
+    "job_start": _integer(0, 2**40),
     "port": _integer(NODE_PORTS[0], NODE_PORTS[-1]),
     "run_dir": _dir,
     "creator": _process,

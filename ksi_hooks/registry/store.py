@@ -108,9 +108,7 @@ class Registry:
         return reading.read(self.path_of(node, cluster), node=node, cluster=cluster)
 
     def of_job(self, node: str, job_id: int, uid: int) -> list[Record]:
-        """Return the user's records of a job on a node, the newest first; what strangers planted does not
-        count.
-        """
+        """Return the user's records of a job on a node, the newest first; nothing that strangers planted."""
         start = records.cluster_name(job_id, "")
         found = []
         for cluster in self.clusters(node):
@@ -129,6 +127,13 @@ class Registry:
             time.sleep(reading.PATIENCE_SECONDS)
             self._read_into(listing, node, fresh, patient=False)
         return listing
+
+    def of_user(self, node: str, uid: int) -> list[Record]:
+        """Return a user's records of a node; no file of anybody else's is opened."""
+        own = [e.name for e in self.entries(node) if _is_of(e, uid)]
+        listing = Listing([], [])
+        self._read_into(listing, node, self._names(node, own), patient=False)
+        return [r for r in listing.records if r.uid == uid]
 
     def _read_into(self, listing: Listing, node: str, clusters: list[str], *, patient: bool) -> list[str]:
         """Add the records of clusters; returns, when patient, those that are just being written."""
@@ -201,9 +206,11 @@ class Registry:
 
     def clusters(self, node: str) -> list[str]:
         """Return the names for which something lies there, to be trusted or not."""
-        room = self.room(node)
-        prefix = "" if room != self.top else f"{node}~"
-        names = (entry.name for entry in _entries(room))
+        return self._names(node, [entry.name for entry in self.entries(node)])
+
+    def _names(self, node: str, names: list[str]) -> list[str]:
+        """Return the clusters that these files of the node's directory are named after."""
+        prefix = "" if self.room(node) != self.top else f"{node}~"
         found = (n[len(prefix) : -len(SUFFIX)] for n in names if n.startswith(prefix) and n.endswith(SUFFIX))
         return sorted(name for name in found if records.CLUSTER_NAME.fullmatch(name))
 
@@ -211,6 +218,12 @@ class Registry:
 def live(listing: list[Record]) -> list[Record]:
     """Return the records of clusters that exist or are being made."""
     return [r for r in listing if r.state in (State.CREATING, State.READY)]
+
+
+def _is_of(entry: os.DirEntry[str], uid: int) -> bool:
+    with contextlib.suppress(OSError):
+        return entry.stat(follow_symlinks=False).st_uid == uid
+    return False
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:

@@ -74,11 +74,6 @@ def remove_network(tools: Tools, name: str, *, timeout: float) -> None:
     tools.run(["podman", "network", "rm", name], timeout=timeout, ok=(0, 1, 2))
 
 
-def load(tools: Tools, archive: str, *, timeout: float) -> None:
-    """Load an image archive into the user's store."""
-    tools.run(["podman", "load", "--quiet", "--input", archive], timeout=timeout)
-
-
 def _json(tools: Tools, arguments: list[str], timeout: float) -> Any:  # noqa: ANN401 - whatever the JSON holds
     answer = tools.capture(["podman", *arguments], timeout=timeout)
     try:

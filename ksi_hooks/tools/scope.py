@@ -6,9 +6,6 @@ from pathlib import Path
 from ksi_hooks.errors import CommandFailed, KsiError
 from ksi_hooks.run import Tools
 
-KILL_SECONDS = 5.0
-
-
 # A scope for each work: that of the creation still exists, for Podman's helpers, while images load.
 CREATE = "create"
 LOAD = "load"
@@ -33,13 +30,13 @@ def enter(tools: Tools, work: str, *, cluster: str, uid: int) -> Tools:
     return dataclasses.replace(tools, prefix=(*command, "--property=Delegate=yes", "--"))
 
 
-def kill(cluster: str, *, tools: Tools, uid: int) -> None:
+def kill(cluster: str, *, tools: Tools, uid: int, timeout: float) -> None:
     """End everything in the cluster's scopes; no error when there is none."""
     if uid == 0 or "DBUS_SESSION_BUS_ADDRESS" not in tools.environment:
         return
     try:
         for unit in (unit_of(cluster, work) for work in (CREATE, LOAD)):
-            tools.status(["systemctl", "--user", "kill", "--signal=SIGKILL", unit], timeout=KILL_SECONDS)
+            tools.status(["systemctl", "--user", "kill", "--signal=SIGKILL", unit], timeout=timeout)
     except CommandFailed as error:
         raise KsiError(f"the user's service manager does not answer: {error}", hint="try again") from error
 

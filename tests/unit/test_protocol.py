@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ksi_hooks.protocol import MAX_LINE_BYTES, export_line, print_line, unset_line
+from ksi_hooks.protocol import MAX_LINE_BYTES, export_line, print_line
 
 NAMES = st.text(string.ascii_letters + "_", min_size=1, max_size=20)
 
@@ -46,13 +46,8 @@ def test_kb_01_value_is_taken_literally(value):
 
 @pytest.mark.parametrize("name", ["", "A B", "A=B", "1A", "A\n", "É", "A-B"])
 def test_names_that_are_none(name):
-    for make in (lambda: export_line(name, "x"), lambda: unset_line(name)):
-        with pytest.raises(ValueError, match="not the name of a variable"):
-            make()
-
-
-def test_unset():
-    assert unset_line("HOME") == "unset HOME\n"
+    with pytest.raises(ValueError, match="not the name of a variable"):
+        export_line(name, "x")
 
 
 @given(st.text(max_size=5000))

@@ -5,7 +5,9 @@ state=/run/ksi
 [ -d "$state/jobs" ] || { umask 022; mkdir -p "$state/jobs"; }
 case ${SLURM_JOB_CONSTRAINTS-} in
 *k8s*)
-    /usr/bin/python3 -I /usr/lib/python3/ksi_hooks/hooks/node_prolog.py /etc/ksi/ksi.yaml "$state" </dev/null >/dev/null 2>&1
+    limit= # what hangs must not hang the node
+    [ -x /usr/bin/timeout ] && limit='/usr/bin/timeout -s KILL 40'
+    $limit /usr/bin/python3 -I /usr/lib/python3/ksi_hooks/hooks/node_prolog.py /etc/ksi/ksi.yaml "$state" </dev/null >/dev/null 2>&1
     ;;
 esac
 exit 0
