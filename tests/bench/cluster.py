@@ -36,7 +36,7 @@ def main(argv: list[str], data: Path) -> None:
         before = machine.load()
         for side in "AB"[: 2 * options.warm]:
             _say(Trial(made, side).run(), "warm")
-        rows = measure(made, options.pairs)
+        rows = measure(made, options.pairs, options.quiet)
     figures.write_csv(data / f"{options.name}.csv", rows)
     summary = summarise(rows)
     summary |= {"machine": machine.facts(), "load": [before, machine.load()], "settings": options.settings}
@@ -45,11 +45,12 @@ def main(argv: list[str], data: Path) -> None:
     print(shown(summary))
 
 
-def measure(made: Stand, pairs: int) -> list[dict[str, Any]]:
+def measure(made: Stand, pairs: int, quiet: float) -> list[dict[str, Any]]:
     """ABBA: each side is as often first as second."""
     rows = []
     for pair in range(1, pairs + 1):
         for side in "AB" if pair % 2 else "BA":
+            machine.await_quiet(quiet)
             load = machine.load()
             trial = Trial(made, side).run()
             rows.append({"pair": pair, "load": round(load, 2), **_say(trial, f"pair {pair}")})
@@ -59,7 +60,7 @@ def measure(made: Stand, pairs: int) -> list[dict[str, Any]]:
 def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Medians and ranges per side, and the median of B/A over the pairs."""
     summary: dict[str, Any] = {"pairs": max(row["pair"] for row in rows), "failed": {}, "sides": {}}
-    names = (*outcome.TIMES, *outcome.COUNTS, *(f"s {phase}" for phase in PHASES))
+    names = (*outcome.TIMES, *outcome.COUNTS, *(f"s {phase}" for phase in PHASES), "others_busy")
     for side in "AB":
         of_side = [row for row in rows if row["side"] == side]
         summary["failed"][side] = sum(not row["ok"] for row in of_side)
@@ -74,7 +75,7 @@ def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
 def shown(summary: dict[str, Any]) -> str:
     """The table for people."""
     lines = []
-    for name in (*outcome.TIMES, *outcome.COUNTS, *(f"s {phase}" for phase in PHASES)):
+    for name in (*outcome.TIMES, *outcome.COUNTS, *(f"s {phase}" for phase in PHASES), "others_busy"):
         cells = [name]
         for side in "AB":
             found = summary["sides"][side].get(name)
@@ -145,6 +146,9 @@ def _parser() -> argparse.ArgumentParser:
         dest="settings",
         metavar="KEY=VALUE",
         help="a setting of B, for instance accelerate=false",
+    )
+    parser.add_argument(
+        "--quiet", type=float, default=20, metavar="S", help="wait so long for idle processors (default: 20)"
     )
     parser.add_argument("--name", default="cluster", help="of the files written (default: cluster)")
     parser.add_argument("--cold", dest="warm", action="store_false", help="no discarded trials first")

@@ -5,12 +5,16 @@ import os
 import platform
 import re
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from testbed import cache, command, podman, versions
 
 import ksi_hooks
+
+QUIET_SECONDS = 2.0
+QUIET_SHARE = 0.3  # of one processor
 
 
 def facts() -> dict[str, str]:
@@ -39,9 +43,29 @@ def load() -> float:
     return os.getloadavg()[0]
 
 
+def busy_seconds() -> float:
+    """Processor seconds that all of the machine has spent on work since it started."""
+    user, nice, system, _idle, _iowait, *rest = map(int, _first_line(Path("/proc/stat")).split()[1:9])
+    return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+
+
+def await_quiet(seconds: float) -> None:
+    """Wait until nobody keeps the processors busy, for as long at most."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        before = busy_seconds()
+        time.sleep(QUIET_SECONDS)
+        if busy_seconds() - before < QUIET_SHARE * QUIET_SECONDS:
+            return
+
+
 def shown(found: dict[str, str]) -> str:
     """One line for the head of a table."""
     return "; ".join(f"{name} {value}" for name, value in found.items())
+
+
+def _first_line(path: Path) -> str:
+    return path.read_text(encoding="ascii").partition("\n")[0]
 
 
 def _field(path: Path, name: str) -> str:

@@ -43,6 +43,7 @@ def main(argv: list[str], data: Path) -> None:
     room = Path(tempfile.mkdtemp(prefix="ksi-bench-", dir="/var/tmp"))
     try:
         found = cases(room)
+        machine.await_quiet(options.quiet)
         before = machine.load()
         rows = measure(found, options.number)
     finally:
@@ -59,7 +60,7 @@ def main(argv: list[str], data: Path) -> None:
     figures.write_json(data / "noop.json", summary)
     print(figures.table(("no-op", "wall ms", "min", "max", "CPU ms", "above sh -c :"), _lines(rows, names)))
     if options.rounds:
-        steps.main(options.rounds, data)
+        steps.main(options.rounds, options.quiet, data)
 
 
 def cases(room: Path) -> list[Case]:
@@ -136,5 +137,8 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         metavar="N",
         help="measure `srun -n 64 true` as well, N times on each of three Slurm sites (default: 0)",
+    )
+    parser.add_argument(
+        "--quiet", type=float, default=20, metavar="S", help="wait so long for idle processors (default: 20)"
     )
     return parser

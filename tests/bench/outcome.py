@@ -34,6 +34,7 @@ def row(trial: Trial) -> dict[str, object]:
     made["cpu_seconds"] = trial.all_seconds
     made["cpu_seconds_create"] = trial.create_seconds
     made["cpu_seconds_container"] = trial.container_seconds
+    made["others_busy"] = trial.others
     made["pods_refused"] = journal.note(trial.entries, "refused")
     return made
 

@@ -18,12 +18,12 @@ CASES = ("no hooks", "empty hooks", "root pair", "cached answer")
 EMPTY = "#!/bin/sh\nexit 0\n"  # what Slurm itself takes for starting a hook per task
 
 
-def main(rounds: int, data: Path) -> None:
+def main(rounds: int, quiet: float, data: Path) -> None:
     """Measure, write rows and summary below `data`, print a table."""
     before = machine.load()
     with contextlib.ExitStack() as stack:
         allocations = {case: _allocation(case, stack) for case in CASES}
-        rows = measure(allocations, rounds)
+        rows = measure(allocations, rounds, quiet)
     figures.write_csv(data / "steps.csv", rows)
     spreads = {case: Spread.of(row[case] for row in rows) for case in CASES}
     base = spreads[CASES[0]].median
@@ -38,11 +38,12 @@ def main(rounds: int, data: Path) -> None:
     print(figures.table((f"srun -n {TASKS} true", "seconds", "ratio"), lines))
 
 
-def measure(allocations: dict[str, tuple[Site, str]], rounds: int) -> list[dict[str, float]]:
+def measure(allocations: dict[str, tuple[Site, str]], rounds: int, quiet: float) -> list[dict[str, float]]:
     """Run the step in each allocation in turn; the first round only warms up and fills the cache."""
     rows = []
     for turn in range(rounds + 1):
         row = {}
+        machine.await_quiet(quiet)
         for case in CASES[turn % len(CASES) :] + CASES[: turn % len(CASES)]:
             site, job = allocations[case]
             began = time.monotonic()

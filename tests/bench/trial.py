@@ -9,7 +9,7 @@ from pathlib import Path
 from testbed import command, processes
 from testbed.slurm import Site
 
-from bench import journal
+from bench import journal, machine
 from bench.journal import Entry, Journal
 from bench.processor import Group, container_group, seconds_of
 from bench.remains import Remains, clusters_of_job
@@ -52,6 +52,7 @@ class Trial:
     container_seconds: float = 0.0
     create_seconds: float | None = None  # of the processor, until the cluster was usable
     all_seconds: float | None = None
+    others: float | None = None  # processors that all else on the machine kept busy meanwhile
     left: list[str] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     job: str = ""
@@ -61,6 +62,7 @@ class Trial:
         group = self.stand.group
         self.stand.book.begin()
         before = group.seconds()
+        busy, began = machine.busy_seconds(), journal.now()
         end = journal.now() + self.stand.limit
         self._submit()
         try:
@@ -73,6 +75,8 @@ class Trial:
         after = group.seconds()
         if before is not None and after is not None:
             self.all_seconds = after - before + self.container_seconds
+            busy = machine.busy_seconds() - busy - self.all_seconds
+            self.others = busy / (journal.now() - began)
         return self
 
     def _submit(self) -> None:
