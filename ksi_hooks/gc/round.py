@@ -73,7 +73,9 @@ class Round:
         facts = self._facts(registry, recorded, [])
         self._act([sweep.judge(r, facts) for r in recorded], outcome, tell)
         # Only then the stores are looked at: one that does not answer keeps no known one from being deleted.
-        found = [f for f in self._unrecorded(recorded, outcome) if not self._is_recorded(registry, f)]
+        found = [
+            f for f in self._unrecorded(registry, recorded, outcome) if not self._is_recorded(registry, f)
+        ]
         if found:
             facts = self._facts(registry, recorded, found)
             self._act([sweep.judge_unrecorded(f, facts) for f in found], outcome, tell)
@@ -84,9 +86,9 @@ class Round:
             requests.clear(registry, self.node, requests.noted(registry, self.node) - known)
         return outcome
 
-    def _unrecorded(self, recorded: list[Record], outcome: Outcome) -> list[Found]:
+    def _unrecorded(self, registry: Registry, recorded: list[Record], outcome: Outcome) -> list[Found]:
         found: list[Found] = []
-        for uid in self._tenants(recorded):
+        for uid in self._tenants(registry):
             try:
                 found += tenants.clusters(
                     self.config_file, self.settings, self.node, uid, tidy=not self.dry_run
@@ -95,11 +97,11 @@ class Round:
                 outcome.problems.append(str(error))
         return sweep.unrecorded(found, recorded)
 
-    def _tenants(self, recorded: Iterable[Record]) -> list[int]:
+    def _tenants(self, registry: Registry) -> list[int]:
         """Return who may have clusters here: owners of records, of run directories, of conmon processes."""
         if self.uid is not None:
             return [self.uid]
-        uids = {record.uid for record in recorded}
+        uids = set(filter(tenants.is_known, registry.owners(self.node)))
         own = reclaim.users_with_run_dir(self.settings.run_root, own=True)
         uids |= {uid for uid in own if reclaim.has_traces(self.settings.user_run_dir(uid))}
         # A conmon of no user is one inside a container.

@@ -16,8 +16,7 @@ from ksi_hooks.lifecycle.context import Context
 from ksi_hooks.lifecycle.steps import reached
 from ksi_hooks.proc import Process
 from ksi_hooks.registry import ports, shared_secrets
-from ksi_hooks.registry.record import Record, State
-from ksi_hooks.registry.store import live
+from ksi_hooks.registry.record import Record, State, live
 from ksi_hooks.run import Deadline, Tools
 from ksi_hooks.tools import podman, scope
 

@@ -17,7 +17,8 @@ from ksi_hooks.proc import Process
 VERSION = 1
 MAX_BYTES = 16 * 1024
 MAX_JOB_ID = 2**32
-CLOCK_SLACK_SECONDS = 60.0  # between a node's clock and the controller's
+# Between clocks of nodes, and for a start that Slurm moves while nodes boot; a requeued job waits longer.
+START_SLACK_SECONDS = 60.0
 # Within kind's ^[a-z0-9.-]+$, short enough for the node's host name, without any text of a user's.
 CLUSTER_NAME = re.compile(r"ksi-(?:([0-9]{1,10})|local)-[0-9a-f]{5}")
 NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -83,15 +84,16 @@ def cluster_name(job_id: int | None, suffix: str) -> str:
 
 
 def is_earlier_run(record: Record, job_start: int) -> bool:
-    """True when a cluster was made in another run of its job than that which began at job_start (0 unknown).
+    """True when a cluster is of an earlier run of its job than the one that began at job_start (0 unknown).
 
-    Slurm's own time is compared with Slurm's own; where the record has none, the node's clock may be off.
+    Slurm's own time is compared where the record has it, else the node's clock with the controller's.
     """
-    if not job_start:
-        return False
-    if record.job_start:
-        return record.job_start != job_start
-    return record.created < job_start - CLOCK_SLACK_SECONDS
+    return bool(job_start) and (record.job_start or record.created) < job_start - START_SLACK_SECONDS
+
+
+def live(found: list[Record]) -> list[Record]:
+    """Return the records of clusters that exist or are being made."""
+    return [r for r in found if r.state in (State.CREATING, State.READY)]
 
 
 def job_of(cluster: str) -> int | None:

@@ -18,7 +18,7 @@ from ksi_hooks.config import Settings
 from ksi_hooks.errors import KsiError, LockTimeout, RecordError
 from ksi_hooks.registry import prepare, reading
 from ksi_hooks.registry import record as records
-from ksi_hooks.registry.record import NODE_NAME, Record, State
+from ksi_hooks.registry.record import NODE_NAME, Record
 
 SUFFIX = ".json"
 LOCK_NAME = ".lock"  # its presence also says that a directory is prepared
@@ -130,7 +130,7 @@ class Registry:
 
     def of_user(self, node: str, uid: int) -> list[Record]:
         """Return a user's records of a node; no file of anybody else's is opened."""
-        own = [e.name for e in self.entries(node) if _is_of(e, uid)]
+        own = [entry.name for entry in self.entries(node) if _owner(entry) == uid]
         listing = Listing([], [])
         self._read_into(listing, node, self._names(node, own), patient=False)
         return [r for r in listing.records if r.uid == uid]
@@ -149,6 +149,10 @@ class Registry:
             else:
                 listing.records.extend([record] if record else [])
         return fresh
+
+    def owners(self, node: str) -> set[int]:
+        """Return whose files lie in the node's directory, whatever is in them."""
+        return {uid for entry in self.entries(node) if (uid := _owner(entry)) is not None}
 
     def nodes(self) -> list[str]:
         """Return the nodes that have records or a directory."""
@@ -215,15 +219,10 @@ class Registry:
         return sorted(name for name in found if records.CLUSTER_NAME.fullmatch(name))
 
 
-def live(listing: list[Record]) -> list[Record]:
-    """Return the records of clusters that exist or are being made."""
-    return [r for r in listing if r.state in (State.CREATING, State.READY)]
-
-
-def _is_of(entry: os.DirEntry[str], uid: int) -> bool:
+def _owner(entry: os.DirEntry[str]) -> int | None:
     with contextlib.suppress(OSError):
-        return entry.stat(follow_symlinks=False).st_uid == uid
-    return False
+        return entry.stat(follow_symlinks=False).st_uid
+    return None
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:

@@ -239,7 +239,7 @@ def test_tenant_whose_podman_hangs_does_not_stop_the_others(site, other_tenant, 
         f'sys.path.insert(0, {str(site.base)!r}); import programs; programs.main()" "$@"\n'
     )
     podman.chmod(0o755)
-    act_as(other_tenant.uid, lambda: site.user_dir(other_tenant.uid).mkdir())
+    act_as(other_tenant.uid, lambda: (site.user_dir(other_tenant.uid) / "jobs" / "7").mkdir(parents=True))
     done = collect(site, python=site.tenant_python)
     assert done.returncode == 1
     assert f"user {other_tenant.uid}" in done.stderr

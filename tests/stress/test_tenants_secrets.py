@@ -57,7 +57,7 @@ def readable(root):
 def test_nobody_else_sees_a_secret(site, tenant, other_tenant, nodes):
     many = {"SLURM_JOB_NODELIST": "localhost,n2", "SLURM_JOB_NUM_NODES": "2"} if nodes == 2 else {}
     node = "localhost" if nodes == 2 else "n1"
-    site.script("kubectl create token", delay=0.1)
+    site.script("kubectl create token", delay=1)
     site.mark(JOB)
     with (
         Watcher(tenant.uid) as seen,
