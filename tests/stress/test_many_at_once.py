@@ -49,7 +49,8 @@ def start_claims(site):
 
     def start(count, step=1):
         # An address of its own: looking at so many ports must not disturb tests beside this one.
-        site.configure(port_range="30000-32767", listen_address="127.0.0.2")
+        # Nobody goes on without the lock here, however busy the machine is.
+        site.configure(port_range="30000-32767", listen_address="127.0.0.2", lock_timeout=300)
         context = Context.make(site.settings, "n1", {})
         reader, writer = os.pipe()
         moment = time.monotonic() + 1.0
