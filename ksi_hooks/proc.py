@@ -120,6 +120,18 @@ def marked(variable: str, value: str, *, uid: int | None = None) -> list[Process
     return found
 
 
+def with_argument(name: str, argument: str, *, uid: int) -> list[Process]:
+    """Return a user's processes of this short name that have exactly this word among their arguments."""
+    found = []
+    for pid in pids():
+        if name_of(pid) == name and owner_of(pid) == uid:
+            with contextlib.suppress(OSError):
+                words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+                if argument.encode() in words and (process := find(pid)):
+                    found.append(process)
+    return found
+
+
 def send(process: Process, signal_number: int) -> None:
     """Signal exactly this process; no error when it has gone or belongs to another user."""
     if is_alive(process):

@@ -141,10 +141,13 @@ def _end_processes(record: Record, deadline: Deadline) -> None:
 def _of_cluster(record: Record) -> list[Process]:
     """Return the owner's processes that were started for the cluster and serve nothing else.
 
-    Root sees everybody's: a stranger's process with the same mark is neither ended nor waited for.
+    Root sees everybody's: a stranger's process with the same mark is neither ended nor waited for. Podman
+    gives conmon no mark but the container's name as an argument; one whose `podman run` was killed before the
+    container started stays for ever, with the port (seen with 4.3.1).
     """
     found = proc.marked(CLUSTER_MARK, record.cluster, uid=record.uid)
-    return [p for p in found if proc.name_of(p.pid) not in SHARED]
+    monitors = proc.with_argument("conmon", record.node_container, uid=record.uid)
+    return [p for p in found if proc.name_of(p.pid) not in SHARED] + monitors
 
 
 def _names(processes: list[Process]) -> list[str]:

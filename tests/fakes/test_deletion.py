@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import signal
 import stat
+import subprocess
 import time
 
 import pytest
@@ -193,3 +195,21 @@ def test_kb_39_hostile_neighbours_disturb_nobody(site, plant):
     assert stat.S_IMODE(victim.stat().st_mode) == 0o644
     assert site.state("container") == []
     assert not [c for c in site.calls() if "ksi-801-00000" in str(c)]
+
+
+def test_monitor_of_a_container_that_never_started_is_ended(site, job, tmp_path):
+    """Podman's conmon carries no mark; one that waits for a killed podman run would keep the port for ever."""
+    (record,) = site.records()
+    program = tmp_path / "conmon"
+    shutil.copy("/bin/sh", program)
+    arguments = ["-c", "while :; do sleep 0.1; done", "-n"]
+    own = subprocess.Popen([program, *arguments, record.node_container], start_new_session=True)
+    other = subprocess.Popen([program, *arguments, "ksi-1-00000-control-plane"], start_new_session=True)
+    try:
+        job.end()
+        assert own.wait(10) == -signal.SIGKILL
+        assert other.poll() is None
+    finally:
+        for child in (own, other):
+            child.kill()
+            child.wait()
