@@ -198,7 +198,7 @@ def test_kb_39_hostile_neighbours_disturb_nobody(site, plant):
 
 
 def test_monitor_of_a_container_that_never_started_is_ended(site, job, tmp_path):
-    """Podman's conmon carries no mark; one that waits for a killed podman run would keep the port for ever."""
+    """Podman marks no conmon; one that waits for a killed podman run would keep the port for ever."""
     (record,) = site.records()
     program = tmp_path / "conmon"
     shutil.copy("/bin/sh", program)
