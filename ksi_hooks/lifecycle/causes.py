@@ -17,6 +17,12 @@ class Cause:
 # Most specific first. The texts are those of runc, crun, Podman, kind and kubeadm.
 CAUSES = (
     Cause(
+        r"network name kind already used|network already exists|unable to find network with name or id kind",
+        "another of the user's clusters made or removed kind's network at the same moment",
+        "try again",
+        passes=True,
+    ),
+    Cause(
         r"keyring.*quota exceeded",
         "the user's quota of kernel keys is used up",
         "raise kernel.keys.maxkeys and maxbytes, or run fewer clusters per user and node",

@@ -94,6 +94,7 @@ def test_missing_node_image(site):
     ("output", "keyword", "creates"),
     [
         ("ERROR: could not find a log line that matches", "resources", 2),
+        ("Error: network name kind already used: network already exists", "at the same moment", 2),
         ("create keyring _ses.1: Disk quota exceeded", "kernel.keys.maxkeys", 1),
         ("xyzzy", "xyzzy", 1),
     ],
