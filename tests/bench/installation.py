@@ -48,6 +48,7 @@ def install(prefix: Path, *, node: str = "n1", **settings: str) -> Installation:
         **settings,
     }
     # isolated as in a hook: with the current directory on its path another copy might be found
+    prefix.mkdir(parents=True)
     program = [sys.executable, "-I", "-m", "ksi_hooks.cli.main"]
     argv = [*program, "install", "--prefix", str(prefix), "--nodes", node]
     for name, value in places.items():

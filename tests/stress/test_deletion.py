@@ -9,8 +9,8 @@ import subprocess
 import time
 
 import pytest
-
 from fakes.waiting import wait_until
+
 from ksi_hooks import proc
 
 

@@ -5,8 +5,8 @@ import signal
 import time
 
 import pytest
-
 from fakes.waiting import wait_until
+
 from ksi_hooks import proc
 from ksi_hooks.environment import CLUSTER_MARK
 
@@ -103,7 +103,7 @@ def test_sigterm_to_the_gate_alone_does_not_lose_the_cluster(site):
 
 
 def test_kb_38a_sigkill_during_creation_leaves_the_epilog_what_it_needs(site):
-    """Every other moment is in tests/stress/test_crash_points.py."""
+    """Every other moment is in test_crash_points.py."""
     site.mark(101)
     site.script("kind create", delay=300, at="container")
     with site.step(101) as step:
