@@ -54,7 +54,7 @@ def test_answer_belongs_to_one_run_of_the_job(site):
     ],
 )
 def test_kb_10_unknown_is_not_ours_not_shown_and_asked_only_once(site, fault):
-    site.configure(query_timeout=0.5)
+    site.configure(query_timeout=2 if "delay" in fault else 20)
     site.slurm_says(K8S)
     site.script("squeue", **fault)
     with site.step(301, "0", tasks=4) as step:
